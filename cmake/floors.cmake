@@ -1,0 +1,55 @@
+# One static library per floor. A floor links the floors below it; its folder may be empty while it is being built.
+set(FXJIT_FLOORS "")  # the targets that exist, lowest first
+
+function(fxjit_floor name)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(fxjit_${name} STATIC ${sources})
+  target_link_libraries(fxjit_${name} PUBLIC fxjit_flags ${FXJIT_FLOORS} ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  set(FXJIT_FLOORS ${FXJIT_FLOORS} fxjit_${name} PARENT_SCOPE)
+endfunction()
+
+find_package(Threads REQUIRED)
+
+fxjit_floor(support)
+fxjit_floor(fx)
+fxjit_floor(ops)
+fxjit_floor(passes)
+fxjit_floor(kernel)
+
+# runtime/ is C ABI: it links no floor, and it never sees torch, LLVM or -fopenmp.
+file(GLOB runtime_sources CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/runtime/*.cpp ${CMAKE_SOURCE_DIR}/runtime/cpu/*.cpp ${CMAKE_SOURCE_DIR}/runtime/cuda/*.cpp)
+if(runtime_sources)
+  add_library(fxjit_runtime STATIC ${runtime_sources})
+  target_link_libraries(fxjit_runtime PUBLIC fxjit_flags Threads::Threads ${CMAKE_DL_LIBS})
+  list(APPEND FXJIT_FLOORS fxjit_runtime)
+endif()
+
+# oneDNN's headers are those of its own wheel: torch ships newer ones, which must not be seen here.
+file(GLOB dnnl_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/libs/dnnl/*.cpp)
+find_path(FXJIT_DNNL_INCLUDE oneapi/dnnl/dnnl.h HINTS ${FXJIT_PYTHON_PREFIX}/include)
+if(dnnl_sources AND FXJIT_DNNL_INCLUDE)
+  add_library(fxjit_dnnl STATIC ${dnnl_sources})
+  target_include_directories(fxjit_dnnl SYSTEM PRIVATE ${FXJIT_DNNL_INCLUDE})
+  target_link_libraries(fxjit_dnnl PUBLIC fxjit_flags ${CMAKE_DL_LIBS})
+  if(FXJIT_DNNL_LIBRARY STREQUAL "auto")
+    set(FXJIT_DNNL_LIBRARY ${FXJIT_PYTHON_PREFIX}/lib/libdnnl.so.3)
+  endif()
+  if(FXJIT_DNNL_LIBRARY)
+    target_compile_definitions(fxjit_dnnl PRIVATE FXJIT_DNNL_LIBRARY="${FXJIT_DNNL_LIBRARY}")
+  endif()
+  list(APPEND FXJIT_FLOORS fxjit_dnnl)
+endif()
+
+fxjit_floor(codegen PRIVATE fxjit_llvm)
+fxjit_floor(jit PRIVATE fxjit_llvm)
+
+set(FXJIT_CORE_FLOORS ${FXJIT_FLOORS})  # what tests of floors 0 to 6 may link
+if(FXJIT_WITH_TORCH)
+  fxjit_floor(torch PUBLIC fxjit_libtorch)
+  fxjit_floor(driver PUBLIC fxjit_libtorch)
+endif()
