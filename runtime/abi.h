@@ -1,0 +1,78 @@
+/* The C ABI between generated code and its host. It knows neither graph nor LLVM nor torch; ahead-of-time artefacts
+   link what implements it. Every function returns a status or cannot fail; nothing unwinds through generated code. */
+#ifndef FXJIT_RUNTIME_ABI_H
+#define FXJIT_RUNTIME_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FXJIT_ABI_VERSION 1
+
+typedef int32_t fxjit_status;
+enum {
+  FXJIT_OK = 0,
+  FXJIT_GUARD = 1, /* a guard did not hold; nothing was done */
+  FXJIT_ERROR = 2  /* frame->error carries the exception */
+};
+
+/* An owned or borrowed reference to a tensor or a value of the host: at::TensorImpl*, PyObject*, a boxed IValue. */
+typedef void* fxjit_value;
+
+/* A compiled kernel: runs units [begin, end). `ctx` is a fxjit_launch. The type is also that of the host's
+   parallel-for callback, so no trampoline is needed. A unit is one block of `block` elements of the inner axis at one
+   outer index (elementwise), or one row (row kernels): results do not depend on how units are split among threads. */
+typedef void (*fxjit_kernel)(int64_t begin, int64_t end, void* ctx);
+
+/* What a kernel is called with. The arrays follow the order of kernel::Kernel. */
+typedef struct fxjit_launch {
+  void* const* pointers;    /* one per buffer */
+  const int64_t* extents;   /* one per axis */
+  const int64_t* strides;   /* [buffer][axis], in elements; read only where the stride class is Any */
+  const uint64_t* scalars;  /* f64 or i64 bits, one per scalar */
+  int64_t blocks;           /* elementwise: blocks per outer index = ceil(inner extent / block) */
+} fxjit_launch;
+
+typedef void (*fxjit_parallel_for)(int64_t begin, int64_t end, int64_t grain, fxjit_kernel fn, void* ctx);
+
+struct fxjit_frame;
+
+/* What the host gives to generated code. Slots are owned by the frame; a callee reads and writes them by index. */
+typedef struct fxjit_table {
+  /* Runs node `node` of the program in frame->program: reads slots and symbols, writes result slots. */
+  fxjit_status (*call)(struct fxjit_frame* frame, int32_t node);
+  /* Drops the reference in a slot (it may be empty). */
+  void (*release)(struct fxjit_frame* frame, int32_t slot);
+  /* Puts a new tensor into slot `slot` and its data pointer into *data. dtype: fxjit::DType. */
+  fxjit_status (*empty)(struct fxjit_frame* frame, int32_t slot, int32_t dtype, int32_t rank, const int64_t* sizes,
+                        const int64_t* strides, void** data);
+  /* Data pointer of the tensor in a slot, storage offset included. */
+  void* (*data)(struct fxjit_frame* frame, int32_t slot);
+} fxjit_table;
+
+typedef struct fxjit_frame {
+  const fxjit_table* table;
+  const void* program;      /* the host's: callees, argument templates, constants */
+  fxjit_value* slots;
+  int64_t* symbols;         /* values of the ShapeEnv's expressions that callees need */
+  char* arena;              /* base of this call's scratch memory, 64-byte aligned */
+  size_t arena_bytes;
+  void* error;              /* the host's exception holder */
+  fxjit_parallel_for parallel;
+  int32_t threads;
+} fxjit_frame;
+
+/* Thread-local scratch of at least `bytes`, 64-byte aligned, valid until the calling kernel returns; one at a time.
+   Never NULL: without memory the pages of a static fallback are refused before, at the launch. */
+void* fxjit_scratch(size_t bytes);
+
+/* Calls fn over [0, units): inline where units <= grain or threads == 1 or after fork, else through frame->parallel. */
+void fxjit_launch_kernel(fxjit_frame* frame, fxjit_kernel fn, fxjit_launch* launch, int64_t units, int64_t grain);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
