@@ -15,8 +15,9 @@ extern "C" {
 typedef int32_t fxjit_status;
 enum {
   FXJIT_OK = 0,
-  FXJIT_GUARD = 1, /* a guard did not hold; nothing was done */
-  FXJIT_ERROR = 2  /* frame->error carries the exception */
+  FXJIT_GUARD = 1,    /* a guard did not hold; nothing was done */
+  FXJIT_ERROR = 2,    /* frame->error carries the exception */
+  FXJIT_NO_MEMORY = 3 /* the runtime could not allocate; frame->error is untouched, the host raises its own error */
 };
 
 /* An owned or borrowed reference to a tensor or a value of the host: at::TensorImpl*, PyObject*, a boxed IValue. */
@@ -29,11 +30,11 @@ typedef void (*fxjit_kernel)(int64_t begin, int64_t end, void* ctx);
 
 /* What a kernel is called with. The arrays follow the order of kernel::Kernel. */
 typedef struct fxjit_launch {
-  void* const* pointers;    /* one per buffer */
-  const int64_t* extents;   /* one per axis */
-  const int64_t* strides;   /* [buffer][axis], in elements; read only where the stride class is Any */
-  const uint64_t* scalars;  /* f64 or i64 bits, one per scalar */
-  int64_t blocks;           /* elementwise: blocks per outer index = ceil(inner extent / block) */
+  void* const* pointers;   /* one per buffer */
+  const int64_t* extents;  /* one per axis */
+  const int64_t* strides;  /* [buffer][axis], in elements; read only where the stride class is Any */
+  const uint64_t* scalars; /* f64 or i64 bits, one per scalar */
+  int64_t blocks;          /* elementwise: blocks per outer index = ceil(inner extent / block) */
 } fxjit_launch;
 
 typedef void (*fxjit_parallel_for)(int64_t begin, int64_t end, int64_t grain, fxjit_kernel fn, void* ctx);
@@ -55,22 +56,38 @@ typedef struct fxjit_table {
 
 typedef struct fxjit_frame {
   const fxjit_table* table;
-  const void* program;      /* the host's: callees, argument templates, constants */
+  const void* program; /* the host's: callees, argument templates, constants */
   fxjit_value* slots;
-  int64_t* symbols;         /* values of the ShapeEnv's expressions that callees need */
-  char* arena;              /* base of this call's scratch memory, 64-byte aligned */
+  int64_t* symbols; /* values of the ShapeEnv's expressions that callees need */
+  char* arena;      /* base of this call's scratch memory, 64-byte aligned */
   size_t arena_bytes;
-  void* error;              /* the host's exception holder */
+  void* error; /* the host's exception holder */
   fxjit_parallel_for parallel;
   int32_t threads;
 } fxjit_frame;
 
+/* Makes frame->arena at least `bytes` large, 64-byte aligned; its contents become undefined when it grows. `forward`
+   calls it once, before the first use, with the value of its memory plan. FXJIT_OK or FXJIT_NO_MEMORY. */
+fxjit_status fxjit_arena_reserve(fxjit_frame* frame, size_t bytes);
+
 /* Thread-local scratch of at least `bytes`, 64-byte aligned, valid until the calling kernel returns; one at a time.
-   Never NULL: without memory the pages of a static fallback are refused before, at the launch. */
+   Never NULL: a kernel cannot fail, so a machine without memory for one row more ends the process with a message, as
+   the page fault that would follow does. */
 void* fxjit_scratch(size_t bytes);
 
 /* Calls fn over [0, units): inline where units <= grain or threads == 1 or after fork, else through frame->parallel. */
 void fxjit_launch_kernel(fxjit_frame* frame, fxjit_kernel fn, fxjit_launch* launch, int64_t units, int64_t grain);
+
+/* A fxjit_parallel_for that runs the whole range on the calling thread: the host of the core preset. */
+void fxjit_serial_for(int64_t begin, int64_t end, int64_t grain, fxjit_kernel fn, void* ctx);
+
+/* What generated code may refer to by name: the functions above, memcpy and memset. A symbol that is not in this list
+   is an internal error of the compiler. */
+typedef struct fxjit_symbol {
+  const char* name;
+  void* address;
+} fxjit_symbol;
+const fxjit_symbol* fxjit_runtime_symbols(size_t* count);
 
 #ifdef __cplusplus
 }
