@@ -104,7 +104,7 @@ def test_the_repository_passes(tool):
     assert run.returncode == 0, run.stdout
 
 
-@pytest.mark.parametrize("tool", ["setup", "test", "demo", "format", "check_layers.py", "check_sizes.py"])
+@pytest.mark.parametrize("tool", ["setup", "test", "demo", "format", "golden", "check_layers.py", "check_sizes.py"])
 def test_every_tool_explains_itself(tool):
     run = subprocess.run([TOOLS / tool, "--help"], capture_output=True, text=True)
     assert run.returncode == 0 and len(run.stdout) > 80
