@@ -39,9 +39,8 @@ if(dnnl_sources AND FXJIT_DNNL_INCLUDE)
   if(FXJIT_DNNL_LIBRARY STREQUAL "auto")
     set(FXJIT_DNNL_LIBRARY ${FXJIT_PYTHON_PREFIX}/lib/libdnnl.so.3)
   endif()
-  if(FXJIT_DNNL_LIBRARY)
-    target_compile_definitions(fxjit_dnnl PRIVATE FXJIT_DNNL_LIBRARY="${FXJIT_DNNL_LIBRARY}")
-  endif()
+  # An empty path: the library is looked for at run time.
+  target_compile_definitions(fxjit_dnnl PRIVATE FXJIT_DNNL_LIBRARY="${FXJIT_DNNL_LIBRARY}")
   list(APPEND FXJIT_FLOORS fxjit_dnnl)
 endif()
 

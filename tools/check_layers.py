@@ -17,8 +17,8 @@ FLOORS = {"support": 0, "fx": 1, "ops": 2, "passes": 3, "kernel": 4, "codegen": 
           "python": 9}
 
 # Headers directly in include/fxjit.
-TOP_HEADERS = {"api.h": 0, "version.h": 0, "error.h": 0, "result.h": 0, "options.h": 0, "dtype.h": 0, "sym.h": 0,
-               "tensor_type.h": 0, "fx.h": 1, "compile.h": 8, "explain.h": 8, "fxjit.h": 8}
+TOP_HEADERS = {"api.h": 0, "version.h": 0, "errors.h": 0, "result.h": 0, "options.h": 0, "options.def": 0,
+               "function_ref.h": 0, "dtype.h": 0, "sym.h": 0, "tensor_type.h": 0, "fx.h": 1, "compile.h": 8, "explain.h": 8, "fxjit.h": 8}
 
 
 class Library(NamedTuple):
