@@ -1,4 +1,4 @@
-"""Each check tool passes on this repository's own rules and finds a planted violation."""
+"""Each check tool finds a planted violation and lets pass what is allowed; tools/test runs them on the repository."""
 
 import subprocess
 import sys
@@ -96,12 +96,6 @@ def test_the_command_fails_on_a_planted_file(tool, path, text, tmp_path):
     (tmp_path / path).write_text(text)
     run = subprocess.run([sys.executable, TOOLS / tool, "--root", tmp_path], capture_output=True, text=True)
     assert run.returncode == 1 and path in run.stdout and "1 violations" in run.stdout
-
-
-@pytest.mark.parametrize("tool", ["check_layers.py", "check_sizes.py"])
-def test_the_repository_passes(tool):
-    run = subprocess.run([sys.executable, TOOLS / tool], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize("tool", ["setup", "test", "demo", "format", "golden", "check_layers.py", "check_sizes.py"])
