@@ -1,5 +1,5 @@
 // What a target decides. The shared emitters (builder, math, loops, rows) ask these hooks and never which target it
-// is; cpu/ and nvptx/ implement them.
+// is; cpu/ and nvptx/ implement them. The arithmetic hooks have portable definitions that a target may better.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -10,7 +10,7 @@
 
 namespace fxjit::inline v0::codegen {
 
-// Constant folding stays on, nothing else: the text of a kernel is what its emitter wrote.
+// Constants are folded and nothing else: the text of a kernel is what its emitter wrote.
 using Ir = llvm::IRBuilder<>;
 
 // What TargetMachine wants to know; also part of the kernel's cache key.
@@ -25,9 +25,9 @@ struct TargetDescription {
 // Fields of fxjit_launch. A target reads them from memory, or from kernel parameters.
 enum class LaunchField : uint8_t { Pointer, Extent, Stride, Scalar, Blocks };
 
-// Where a kernel's loops run. Units go from `begin` below `end` by `unit_step`; inside a unit (or a row) this
-// worker's steps start at element `inner_begin` and advance by `inner_step` times the elements of a step.
-// All are i64. CPU: the function's begin and end, 1, 0, 1. GPU: blockIdx, units, gridDim, threadIdx, blockDim.
+// Where a kernel's loops run. Units go from `begin` below `end` by `unit_step`; inside a unit this worker's steps
+// start at element `inner_begin` and advance by `inner_step` times the elements of a step. All are i64.
+// CPU: the function's begin and end, 1, 0, 1. GPU: blockIdx, units, gridDim, threadIdx, blockDim.
 struct Iteration {
   llvm::Value* begin = nullptr;
   llvm::Value* end = nullptr;
@@ -41,8 +41,8 @@ struct TargetHooks {
 
   virtual TargetDescription description() const = 0;
 
-  // Lanes of one vector: 16 on the CPU. 1: values are plain scalars, and there are no masks: a step past the end is
-  // branched over.
+  // Lanes of one vector: 16 on the CPU. 1: values are plain scalars and there are no masks: the loop's condition
+  // keeps a worker from a step past the end, and inner_step interleaves the workers.
   virtual int lanes() const = 0;
 
   // Vector registers, counted in vectors of `lanes` x 32 bits: 32 with AVX-512, 8 with AVX2 (a vector is two).
@@ -57,29 +57,39 @@ struct TargetHooks {
   virtual Iteration iteration(Ir& b, llvm::Function& f) const = 0;
   virtual llvm::Value* launch_field(Ir& b, llvm::Function& f, LaunchField field, int index) const = 0;
 
-  // May masked loads and stores of elements of that many bits be used as they are? Where not, tails go through a
-  // 64-byte stack buffer. Asked only where lanes() > 1.
-  virtual bool has_masked_access(unsigned bits) const = 0;
-  // The same for llvm.masked.gather and llvm.masked.scatter; where not, lanes are moved one by one.
-  virtual bool has_gather(unsigned bits) const = 0;
-  virtual bool has_scatter(unsigned bits) const = 0;
+  // May masked loads and stores (masked gathers, masked scatters) of elements of that many bits be used? Where not,
+  // lanes go through a stack buffer. Asked only where lanes() > 1.
+  virtual bool has_masked_access(unsigned) const { return false; }
+  virtual bool has_gather(unsigned) const { return false; }
+  virtual bool has_scatter(unsigned) const { return false; }
 
-  // --- arithmetic on float, <lanes x float> and their integer images ---
+  // Called before the return of a kernel that made non-temporal stores.
+  virtual void fence_nontemporal(Ir&) const {}
 
-  // x * 2^n with one rounding, for |n| <= 300 holding an integer, results down to denormals and up to infinity.
-  virtual llvm::Value* scale_by_power_of_two(Ir& b, llvm::Value* x, llvm::Value* n) const = 0;
+  // ---- arithmetic: x is float or <lanes x float> unless said otherwise ----
 
-  // float <-> the storage of a half type (half, or i16 for bfloat16), rounding to nearest even, NaN stays NaN.
-  virtual llvm::Value* half_to_float(Ir& b, llvm::Value* bits, DType half) const = 0;
-  virtual llvm::Value* float_to_half(Ir& b, llvm::Value* x, DType half) const = 0;
+  // x * 2^n with one rounding, for 0.5 <= |x| <= 2 (or NaN) and n holding an integer, |n| <= 160; results down to
+  // denormals and zero and up to infinity.
+  virtual llvm::Value* scale_by_power_of_two(Ir& b, llvm::Value* x, llvm::Value* n) const;
 
-  // Floating to integer as eager does on this device, out of range and NaN included; never poison.
-  // `to`: an integer type; u8 is the only unsigned one.
-  virtual llvm::Value* float_to_int(Ir& b, llvm::Value* x, DType to) const = 0;
+  // x = m * 2^e, 0.75 <= m < 1.5, e an integral float, denormals too. 0 gives (1, -inf), +inf (1, inf); NaN and
+  // negative numbers give m = NaN.
+  virtual std::pair<llvm::Value*, llvm::Value*> split_exponent(Ir& b, llvm::Value* x) const;
 
-  // max/min that are NaN where an operand is. Sign of zero as eager's: whichever operand.
-  virtual llvm::Value* fmax(Ir& b, llvm::Value* x, llvm::Value* y) const = 0;
-  virtual llvm::Value* fmin(Ir& b, llvm::Value* x, llvm::Value* y) const = 0;
+  // Half types live in registers as floats that hold their values. From storage (half; i16 for bfloat16), to storage
+  // (x is representable), and the nearest representable value, ties to even; NaN stays NaN.
+  virtual llvm::Value* half_from_storage(Ir& b, llvm::Value* bits, DType half) const;
+  virtual llvm::Value* half_to_storage(Ir& b, llvm::Value* x, DType half) const;
+  virtual llvm::Value* round_to_half(Ir& b, llvm::Value* x, DType half) const;
+
+  // Floating (float or double) to an integer type as eager does on this device, out of range and NaN included, never
+  // poison. UInt8 is the only unsigned one. The default is x86's rule: what does not fit gives the smallest integer
+  // of the 32- or 64-bit conversion that eager's code uses, narrower types take its low bits.
+  virtual llvm::Value* float_to_int(Ir& b, llvm::Value* x, DType to) const;
+
+  // NaN where an operand is, else x > y ? x : y and x < y ? x : y (of two zeros the second). float or double.
+  virtual llvm::Value* fmax(Ir& b, llvm::Value* x, llvm::Value* y) const;
+  virtual llvm::Value* fmin(Ir& b, llvm::Value* x, llvm::Value* y) const;
 };
 
 }  // namespace fxjit::inline v0::codegen
