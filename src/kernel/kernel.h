@@ -49,11 +49,11 @@ enum class ExprKind : uint8_t {
 struct Expr {
   ExprKind kind = ExprKind::Const;
   DType dtype = DType::Float32;
-  ops::OpId op{};                      // Op
-  ReduceOp reduce = ReduceOp::Sum;     // Reduce
-  int32_t index = -1;                  // Load, Scalar, Extent
-  int32_t args[3] = {-1, -1, -1};      // ids of earlier expressions
-  uint64_t bits = 0;                   // Const
+  ops::OpId op{};                   // Op
+  ReduceOp reduce = ReduceOp::Sum;  // Reduce
+  int32_t index = -1;               // Load, Scalar, Extent
+  int32_t args[3] = {-1, -1, -1};   // ids of earlier expressions
+  uint64_t bits = 0;                // Const
   bool operator==(const Expr&) const = default;
 };
 
@@ -67,7 +67,7 @@ struct Kernel {
   std::vector<Axis> axes;
   std::vector<Buffer> buffers;  // inputs and outputs; an output that is also read (in-place) appears once as each
   std::vector<DType> scalars;
-  std::vector<Expr> exprs;      // in order of dependence
+  std::vector<Expr> exprs;  // in order of dependence
   std::vector<Store> stores;
 
   bool has_reduction() const { return !axes.empty() && axes.back().reduction; }

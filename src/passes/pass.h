@@ -1,0 +1,46 @@
+// What passes over the typed graph have in common.
+//
+// In a typed graph each call_function target is a Callable whose qualified name is an ATen schema ("aten::add.Tensor"),
+// with all arguments of the schema in order and no keyword arguments. A node with one tensor as result carries its
+// TensorType; one with several is followed by _operator.getitem nodes that carry theirs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fxjit/fx/graph.h"
+#include "fxjit/options.h"
+#include "fxjit/sym.h"
+#include "fxjit/tensor_type.h"
+#include "support/result.h"
+
+namespace fxjit::inline v0::passes {
+
+struct PassContext {
+  fx::GraphPtr graph;  // a pass may put another graph in its place
+  ShapeEnv& env;
+  const Options& options;
+  std::vector<std::string> notes;  // reasons for what was not done, for explain()
+};
+
+struct PassTime {
+  std::string_view name;
+  double milliseconds;
+  bool changed;
+};
+
+// Runs the rows of passes.def but those that the options skip; times, dumps and verifies after each.
+Result<std::vector<PassTime>> run_passes(PassContext& context);
+
+// The schema name of a call_function node's target; empty for other nodes.
+std::string_view schema_of(const fx::Node& n);
+bool is_call(const fx::Node& n, std::string_view schema);
+
+// Rules of the typed graph: lint, and a type on each node that is used as a tensor. InternalError.
+void verify(const PassContext& context);
+
+// "%mul : f32[s0, 16] = aten::mul.Tensor(%x, 2.0)", a line per node.
+std::string print_typed(const fx::Graph& graph, const ShapeEnv& env);
+
+}  // namespace fxjit::inline v0::passes
