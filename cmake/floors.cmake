@@ -17,8 +17,8 @@ find_package(Threads REQUIRED)
 fxjit_floor(support)
 fxjit_floor(fx)
 fxjit_floor(ops)
-fxjit_floor(passes)
 fxjit_floor(kernel)
+fxjit_floor(passes)  # above kernel: fuse makes kernels
 
 # runtime/ is C ABI: it links no floor, and it never sees torch, LLVM or -fopenmp.
 file(GLOB runtime_sources CONFIGURE_DEPENDS

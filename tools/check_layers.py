@@ -13,7 +13,7 @@ from typing import Iterator, NamedTuple
 from repo_files import ROOT, repo_files
 
 # floor name -> number; src/<name> and include/fxjit/<name> belong to it.
-FLOORS = {"support": 0, "fx": 1, "ops": 2, "passes": 3, "kernel": 4, "codegen": 5, "jit": 6, "torch": 7, "driver": 8,
+FLOORS = {"support": 0, "fx": 1, "ops": 2, "kernel": 3, "passes": 4, "codegen": 5, "jit": 6, "torch": 7, "driver": 8,
           "python": 9}
 
 # Headers directly in include/fxjit.
