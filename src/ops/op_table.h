@@ -32,14 +32,14 @@ enum class Promote : uint8_t {
 // A set of types, one bit a DType.
 using TypeSet = uint32_t;
 inline constexpr TypeSet bit(DType t) { return TypeSet{1} << static_cast<int>(t); }
-inline constexpr TypeSet kFloat32 = bit(DType::Float32) | bit(DType::Float16) | bit(DType::BFloat16);
-inline constexpr TypeSet kFloat = kFloat32 | bit(DType::Float64);
-inline constexpr TypeSet kInt =
+inline constexpr TypeSet kFloats32 = bit(DType::Float32) | bit(DType::Float16) | bit(DType::BFloat16);
+inline constexpr TypeSet kFloats = kFloats32 | bit(DType::Float64);
+inline constexpr TypeSet kInts =
     bit(DType::UInt8) | bit(DType::Int8) | bit(DType::Int16) | bit(DType::Int32) | bit(DType::Int64);
-inline constexpr TypeSet kBool = bit(DType::Bool);
-inline constexpr TypeSet kIntOrBool = kInt | kBool;
-inline constexpr TypeSet kNumeric = kFloat | kInt;
-inline constexpr TypeSet kNumericOrBool = kNumeric | kBool;
+inline constexpr TypeSet kBools = bit(DType::Bool);
+inline constexpr TypeSet kIntsBool = kInts | kBools;
+inline constexpr TypeSet kNumbers = kFloats | kInts;
+inline constexpr TypeSet kNumbersBool = kNumbers | kBools;
 
 // What to try a row on; the values are in src/ops/samples.cpp.
 enum class Samples : uint8_t {
