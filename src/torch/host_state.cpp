@@ -1,0 +1,42 @@
+#include "torch/host_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <xmmintrin.h>
+
+namespace fxjit::inline v0::torch_ {
+
+uint64_t global_flags() {
+  constexpr unsigned kFlushBits = 0x8040;  // FTZ and DAZ in MXCSR
+  const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+  const at::Context& context = at::globalContext();
+  uint64_t flags = 0;
+  auto set = [&flags](uint64_t bit, bool on) { flags |= on ? bit : 0; };
+  set(kGradMode, autograd.get_grad_mode());
+  set(kInferenceMode, autograd.get_inference_mode());
+  set(kForwardGradMode, autograd.get_fw_grad_mode());
+  set(kDeterministic, context.deterministicAlgorithms());
+  set(kDeterministicWarnOnly, context.deterministicAlgorithmsWarnOnly());
+  set(kFillUninitialised, context.deterministicFillUninitializedMemory());
+  set(kFlushDenormal, (_mm_getcsr() & kFlushBits) != 0);
+  set(kAutocastCache, at::autocast::is_autocast_cache_enabled());
+  auto byte = [&flags](auto value, int shift) { flags |= (static_cast<uint64_t>(value) & 0xff) << shift; };
+  byte(c10::get_default_dtype_as_scalartype(), kDefaultDTypeShift);
+  byte(at::autocast::get_autocast_dtype(c10::DeviceType::CPU), kAutocastCpuShift);
+  byte(at::autocast::get_autocast_dtype(c10::DeviceType::CUDA), kAutocastCudaShift);
+  byte(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL), kMatmulPrecisionShift);
+  return flags;
+}
+
+HostState host_state() {
+  const auto keys = c10::impl::tls_local_dispatch_key_set();
+  return {keys.included_.raw_repr(), keys.excluded_.raw_repr(), global_flags()};
+}
+
+bool torch_function_mode_active() { return at::impl::torch_function_mode_enabled(); }
+
+}  // namespace fxjit::inline v0::torch_

@@ -1,0 +1,111 @@
+#include "torch/type_import.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "torch/dtype.h"
+#include "torch/tensor_info.h"
+
+namespace fxjit::inline v0::torch_ {
+namespace {
+
+// Dimensions from the innermost outwards: by stride, those of one element first, later ones first.
+std::vector<size_t> inner_to_outer(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (strides[a] != strides[b]) return strides[a] < strides[b];
+    return sizes[a] == 1 && sizes[b] != 1;
+  });
+  return order;
+}
+
+std::vector<Dim> stride_class(ShapeEnv& env, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                              std::span<const Dim> dims, int32_t input, bool dynamic) {
+  std::vector<Dim> out(sizes.size());
+  Dim expected = env.constant(1);
+  for (size_t d : inner_to_outer(sizes, strides)) {
+    if (strides[d] == 0) {
+      out[d] = env.constant(0);
+      continue;
+    }
+    if (strides[d] == env.hint(expected)) {
+      out[d] = expected;
+    } else if (dynamic) {
+      out[d] = env.symbol({SymSource::Stride, input, static_cast<int32_t>(d)}, strides[d]);
+    } else {
+      out[d] = env.constant(strides[d]);
+    }
+    // An empty dimension counts as one element, as in the strides of at::empty.
+    if (sizes[d] != 0) expected = env.mul(out[d], dims[d]);
+  }
+  return out;
+}
+
+bool is_supported_key(c10::DispatchKeySet keys, std::string* reason) {
+  using K = c10::DispatchKey;
+  struct Refused {
+    K key;
+    const char* reason;
+  };
+  static const Refused refused[] = {
+      {K::Python, "a tensor subclass"},
+      {K::Conjugate, "a lazily conjugated tensor"},
+      {K::Negative, "a lazily negated tensor"},
+      {K::ZeroTensor, "a zero tensor of forward differentiation"},
+      {K::FuncTorchBatched, "a tensor of functorch"},
+      {K::FuncTorchGradWrapper, "a tensor of functorch"},
+      {K::Functionalize, "a functional tensor"},
+      {K::Named, "a tensor with named dimensions"},
+  };
+  for (const Refused& r : refused) {
+    if (!keys.has(r.key)) continue;
+    *reason = r.reason;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string unsupported_reason(const at::Tensor& t) {
+  if (!t.defined()) return "an undefined tensor";
+  std::string reason;
+  if (!is_supported_key(t.key_set(), &reason)) return reason;
+  if (t.layout() != c10::Layout::Strided) return "a tensor whose layout is not strided";
+  if (t.is_quantized()) return "a quantized tensor";
+  if (!to_dtype(t.scalar_type())) return std::string("a tensor of type ") + c10::toString(t.scalar_type());
+  if (t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return "a tensor with symbolic sizes";
+  if (!t.has_storage()) return "a tensor without storage";
+  return "";
+}
+
+TensorTypePtr import_input_type(ShapeEnv& env, const at::Tensor& t, int32_t input, std::span<const bool> dynamic) {
+  auto type = std::make_shared<TensorType>();
+  type->dtype = *to_dtype(t.scalar_type());
+  type->device = device_kind(t.device());
+  type->requires_grad = t.requires_grad();
+  type->is_wrapped_number = t.unsafeGetTensorImpl()->is_wrapped_number();
+  bool any = false;
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    bool symbolic = static_cast<size_t>(d) < dynamic.size() && dynamic[static_cast<size_t>(d)];
+    any |= symbolic;
+    type->sizes.push_back(symbolic ? env.symbol({SymSource::Size, input, static_cast<int32_t>(d)}, t.size(d))
+                                   : env.constant(t.size(d)));
+  }
+  type->strides = stride_class(env, t.sizes(), t.strides(), type->sizes, input, any);
+  return type;
+}
+
+TensorTypePtr import_observed_type(ShapeEnv& env, const TensorInfo& info) {
+  auto type = std::make_shared<TensorType>();
+  type->dtype = *to_dtype(info.dtype);
+  type->device = device_kind(info.device);
+  type->requires_grad = info.requires_grad;
+  for (int64_t s : info.sizes) type->sizes.push_back(env.constant(s));
+  for (int64_t s : info.strides) type->strides.push_back(env.constant(s));
+  return type;
+}
+
+}  // namespace fxjit::inline v0::torch_
