@@ -75,14 +75,8 @@ class FXJIT_API Argument {
   ~Argument() {
     if (shared()) release();
   }
-  Argument& operator=(const Argument& o) noexcept {
-    Argument copy(o);
-    swap(copy);
-    return *this;
-  }
-  Argument& operator=(Argument&& o) noexcept {
-    Argument taken(std::move(o));
-    swap(taken);
+  Argument& operator=(Argument o) noexcept {
+    swap(o);
     return *this;
   }
   void swap(Argument& o) noexcept {
@@ -136,10 +130,7 @@ class FXJIT_API Argument {
     return static_cast<fxjit::DType>(bits_);
   }
   fx::Device as_device() const;
-  fx::Layout as_layout() const {
-    expect(Kind::Layout);
-    return static_cast<fx::Layout>(bits_);
-  }
+  fx::Layout as_layout() const;
   fx::MemoryFormat as_memory_format() const;
   fx::Node* as_node() const {
     expect(Kind::Node);

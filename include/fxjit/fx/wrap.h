@@ -89,7 +89,9 @@ class Wrapped {
         target_(make_ref<Composite>(std::move(qualified_name), options)) {
     // Bodies that take Proxies alone are known before the first call: a parsed graph may call them.
     if constexpr (constexpr size_t n = detail::proxy_arity<F>(); n > 0) {
-      [this]<size_t... I>(std::index_sequence<I...>) { add_body<decltype((void)I, Proxy(nullptr))...>(); }
+      [this]<size_t... I>(std::index_sequence<I...>) {
+        this->template add_body<decltype((void)I, Proxy(nullptr))...>();
+      }
       (std::make_index_sequence<n>());
     }
   }
