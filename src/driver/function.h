@@ -1,0 +1,115 @@
+// A compiled callable without its front end: tensors in, tensors out, specialised at need. The Python binding and the
+// C++ API put arguments, attributes and structure around it.
+//
+// A call goes:  try_call  →  done, or a miss;
+// on a miss     wants_recording  →  record: run the program under a Recording and finish it, which also is the result;
+//               or run the generic form.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/report.h"
+#include "fxjit/fx/argument.h"
+#include "fxjit/options.h"
+
+namespace fxjit::inline v0::torch_ {
+class Recorder;
+}
+
+namespace fxjit::inline v0::driver {
+
+// Where a result comes from.
+struct OutputSource {
+  enum Kind : uint8_t { Result, Input, Constant } kind = Result;
+  int32_t index = 0;  // Result: in the outputs of forward; Input: in the inputs
+};
+
+struct Specialisation;
+using SpecialisationPtr = std::shared_ptr<Specialisation>;
+
+class FXJIT_API Function : public std::enable_shared_from_this<Function> {
+ public:
+  // `input_names` are for reports. Attributes of modules are inputs like the others, behind the arguments.
+  Function(Options options, std::vector<std::string> input_names);
+  ~Function();
+
+  const Options& options() const { return options_; }
+  size_t input_count() const { return input_names_.size(); }
+
+  // Results of one call. `results` hold new references; `outputs` and `structure` belong to the specialisation.
+  struct Outcome {
+    SpecialisationPtr specialisation;  // null: no specialisation fits, nothing was done
+    std::span<const OutputSource> outputs;
+    const fx::Value* structure = nullptr;  // Int leaves index `outputs`
+  };
+  // The hot path. `in` are borrowed; results are written to `out` as owned references (null where a result is not a
+  // tensor of its own). Specialisations with more results than `out` holds are passed over: another thread may publish
+  // one after max_results() was asked. Exceptions of callees come through unchanged.
+  Outcome try_call(c10::TensorImpl* const* in, std::span<c10::TensorImpl*> out);
+  // The largest number of results of any specialisation so far.
+  size_t max_results() const { return max_results_.load(std::memory_order_acquire); }
+
+  // Whether a miss with these inputs is worth a recording; if not the reason is in the report (once).
+  bool wants_recording(std::span<const at::Tensor> inputs);
+  // Adds to the report why a call went elsewhere; each reason once.
+  void note_fallback(const std::string& node, const std::string& target, const std::string& reason);
+  void count_generic_call() { generic_calls_.fetch_add(1, std::memory_order_relaxed); }
+
+  Report report() const;
+  void set_capture(std::string capture, std::vector<std::string> notes);
+  // LLVM IR of each specialisation under a heading, newest last.
+  std::string code() const;
+  // Forgets all specialisations and failures.
+  void reset();
+
+ private:
+  friend class Recording;
+  void publish(SpecialisationPtr s);
+  void fail(uint64_t signature, const std::string& reason);
+
+  using List = std::vector<SpecialisationPtr>;
+  Options options_;
+  std::vector<std::string> input_names_;
+  std::atomic<std::shared_ptr<const List>> list_;  // replaced whole; readers keep what they run alive
+  std::atomic<size_t> max_results_{0};
+  std::atomic<int64_t> generic_calls_{0}, recorded_calls_{0};
+  mutable std::mutex mutex_;  // the rest
+  std::vector<uint64_t> failed_;
+  Report report_;
+};
+
+// One recorded call. Construct with the inputs, run the program inside scopes while this is active on the thread, then
+// finish with its results. Not active beyond finish or destruction.
+class FXJIT_API Recording {
+ public:
+  Recording(std::shared_ptr<Function> function, std::vector<at::Tensor> inputs);
+  ~Recording();
+
+  // Whether a recorder is on in this thread: a compiled callable then runs its program uncompiled.
+  static bool active();
+
+  // A node of the program. `bakes_sizes`: its callee may look at sizes and hand on what it saw, so that the record is
+  // good for these sizes only.
+  void begin_scope(std::string_view node, bool bakes_sizes);
+  void end_scope();
+  // The record cannot be compiled; the first reason counts.
+  void refuse(std::string reason);
+
+  // Stops recording and compiles. `outputs` are the result's tensors, `structure` its shape with Int leaves that index
+  // them; other leaves are constants. Never throws for what it cannot compile: that is noted in the report, unless the
+  // option `strict` is set (RuntimeError with the reason).
+  void finish(std::vector<at::Tensor> outputs, fx::Value structure);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fxjit::inline v0::driver

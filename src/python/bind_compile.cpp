@@ -1,0 +1,165 @@
+// What fxjit/compile.py and fxjit/capture.py need of the driver.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/hot_call.h"
+#include "python/torch_python.h"
+
+namespace nb = nanobind;
+
+namespace fxjit::inline v0::python {
+namespace {
+
+std::vector<at::Tensor> tensors_of(nb::sequence list) {
+  std::vector<at::Tensor> tensors;
+  for (nb::handle h : list) {
+    if (!is_plain_tensor(h.ptr())) throw nb::type_error("expected plain torch.Tensor objects");
+    tensors.push_back(tensor_of(h.ptr()));
+  }
+  return tensors;
+}
+
+HotState& state_of(nb::handle compiled) {
+  HotState* s = hot_state(compiled.ptr());
+  if (!s) nb::raise_python_error();
+  return *s;
+}
+
+Options options_of(nb::dict values) {
+  Options options = Options::from_environment();
+  for (auto [key, value] : values) {
+    // bool is an int to Python, so its text is asked for by type.
+    std::string text =
+        PyBool_Check(value.ptr()) ? (value.ptr() == Py_True ? "1" : "0") : nb::cast<std::string>(nb::str(value));
+    options.set(nb::cast<std::string>(key), text);
+  }
+  return options;
+}
+
+nb::list call_reports(const std::vector<driver::CallReport>& calls) {
+  nb::list out;
+  for (const driver::CallReport& c : calls) {
+    nb::dict d;
+    d["node"] = c.node, d["target"] = c.target, d["reason"] = c.reason;
+    out.append(d);
+  }
+  return out;
+}
+
+nb::dict specialisation_report(const driver::SpecialisationReport& s) {
+  nb::dict d;
+  nb::list kernels;
+  for (const driver::KernelReport& k : s.kernels) {
+    nb::dict row;
+    row["name"] = k.name, row["sources"] = k.sources, row["bytes"] = k.bytes, row["ms"] = k.milliseconds;
+    row["cached"] = k.cached;
+    kernels.append(row);
+  }
+  nb::dict stages;
+  for (const driver::StageReport& t : s.stages) stages[nb::str(t.stage.c_str())] = t.milliseconds;
+  d["inputs"] = s.inputs, d["guards"] = s.guards, d["kernels"] = kernels, d["stages"] = stages;
+  d["library_calls"] = call_reports(s.library_calls), d["aten_calls"] = call_reports(s.aten_calls);
+  d["notes"] = s.notes, d["hits"] = s.hits;
+  return d;
+}
+
+nb::dict report_dict(const driver::Function& f) {
+  driver::Report r = f.report();
+  nb::dict d;
+  nb::list specialisations;
+  for (const auto& s : r.specialisations) specialisations.append(specialisation_report(s));
+  d["capture"] = r.capture, d["notes"] = r.notes, d["specialisations"] = specialisations;
+  d["fallbacks"] = call_reports(r.fallbacks), d["generic_calls"] = r.generic_calls;
+  d["recorded_calls"] = r.recorded_calls, d["text"] = driver::to_string(r);
+  return d;
+}
+
+void bind_function(nb::module_& m) {
+  using driver::Function;
+  nb::class_<Function>(m, "Function")
+      .def("__init__", [](Function*, nb::handle) { throw nb::type_error("use make_function"); })
+      .def("wants_recording", [](Function& f, nb::sequence inputs) { return f.wants_recording(tensors_of(inputs)); })
+      .def("note_fallback", &Function::note_fallback)
+      .def("count_generic_call", &Function::count_generic_call)
+      .def("set_capture", &Function::set_capture)
+      .def("report", &report_dict)
+      .def("code", &Function::code)
+      .def("reset", &Function::reset);
+  m.def("make_function", [](nb::dict options, std::vector<std::string> names) {
+    return std::make_shared<Function>(options_of(options), std::move(names));
+  });
+  m.def(
+      "check_options", [](nb::dict options) { options_of(options); },
+      "Raises TypeError for an unknown option, ValueError for a value that does not fit.");
+  m.def("option_table", [] {
+    nb::list rows;
+    for (const OptionInfo& o : option_table()) {
+      nb::dict d;
+      d["name"] = std::string(o.name), d["default"] = std::string(o.default_text);
+      d["choices"] = std::string(o.choices), d["help"] = std::string(o.help), d["variable"] = std::string(o.variable);
+      rows.append(d);
+    }
+    return rows;
+  });
+}
+
+void bind_recording(nb::module_& m) {
+  using driver::Recording;
+  nb::class_<Recording>(m, "Recording")
+      .def("__init__", [](Recording* self, std::shared_ptr<driver::Function> f,
+                          nb::sequence inputs) { new (self) Recording(std::move(f), tensors_of(inputs)); })
+      .def("begin_scope", &Recording::begin_scope)
+      .def("end_scope", &Recording::end_scope)
+      .def("refuse", &Recording::refuse)
+      .def("finish",
+           [](Recording& r, nb::sequence outputs, int kind, nb::object builder) {
+             auto structure = fx::make_ref<PyStructure>(static_cast<PyStructure::Kind>(kind),
+                                                        PyRef::borrow(builder.is_none() ? nullptr : builder.ptr()));
+             r.finish(tensors_of(outputs), fx::Value(structure));
+           })
+      .def_static("active", &Recording::active);
+  m.attr("STRUCTURE_SINGLE") = static_cast<int>(PyStructure::Single);
+  m.attr("STRUCTURE_TUPLE") = static_cast<int>(PyStructure::Tuple);
+  m.attr("STRUCTURE_LIST") = static_cast<int>(PyStructure::List);
+  m.attr("STRUCTURE_BUILT") = static_cast<int>(PyStructure::Built);
+}
+
+void bind_hot_call(nb::module_& m) {
+  m.def("add_variant", [](nb::handle compiled, std::shared_ptr<driver::Function> f, nb::sequence constants,
+                          nb::object tensor_marker, nb::sequence attributes) {
+    auto v = std::make_shared<Variant>();
+    v->function = std::move(f);
+    for (nb::handle c : constants) v->constants.push_back(PyRef::borrow(c.is(tensor_marker) ? nullptr : c.ptr()));
+    for (nb::handle a : attributes) {
+      nb::object dict = a[0], key = a[1];
+      if (!PyDict_Check(dict.ptr())) throw nb::type_error("an attribute is a pair of a dict and a key");
+      v->attributes.push_back({PyRef::borrow(dict.ptr()), PyRef::borrow(key.ptr())});
+    }
+    HotState& s = state_of(compiled);
+    s.variants.insert(s.variants.begin(), std::move(v));
+  });
+  m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
+  m.def("set_enabled", [](nb::handle compiled, bool on) { state_of(compiled).enabled = on; });
+  m.def("watch_dicts", [](nb::handle compiled, nb::sequence dicts) {
+    std::vector<WatchedDict> watched;
+    for (nb::handle d : dicts) {
+      if (!PyDict_Check(d.ptr())) throw nb::type_error("expected dicts");
+      watched.push_back({PyRef::borrow(d.ptr()), dict_version(d.ptr())});
+    }
+    state_of(compiled).watched = std::move(watched);
+  });
+}
+
+}  // namespace
+
+void bind_compile(nb::module_& m) {
+  if (!add_compiled_type(m.ptr())) nb::raise_python_error();
+  bind_function(m);
+  bind_recording(m);
+  bind_hot_call(m);
+}
+
+}  // namespace fxjit::inline v0::python

@@ -1,0 +1,312 @@
+#include "python/hot_call.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <structmember.h>
+
+#include <algorithm>
+#include <array>
+
+#include "python/torch_python.h"
+
+namespace fxjit::inline v0::python {
+namespace {
+
+// Below this many input elements a call takes some 20 us at most: giving the GIL away would cost more than it brings.
+constexpr int64_t kReleaseGilElements = 32 * 1024;
+constexpr size_t kInlineTensors = 16;
+
+struct CompiledObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  HotState* state;
+  PyObject* weak_references;
+};
+
+PyTypeObject* compiled_type = nullptr;
+
+PyObject* call_slow(HotState& s, PyObject* const* args, size_t n, PyObject* names) {
+  PyRef positional = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(n)));
+  if (!positional) return nullptr;
+  for (size_t i = 0; i < n; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(positional.get(), i, args[i]);
+  }
+  PyRef keywords = PyRef::steal(PyDict_New());
+  if (!keywords) return nullptr;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, i), args[n + i]) < 0) return nullptr;
+  PyRef slow = s.slow;  // the call may replace it
+  return PyObject_CallFunctionObjArgs(slow.get(), positional.get(), keywords.get(), nullptr);
+}
+
+// Constants are equal if they are the same object, or of one exact type with equal value. Only immutable simple types
+// are ever constants, so comparing them runs no user code.
+bool same_constant(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) {
+    double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+    return memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (!PyLong_CheckExact(a) && !PyUnicode_CheckExact(a)) return false;
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+bool unchanged(HotState& s) {
+  for (const WatchedDict& w : s.watched)
+    if (dict_version(w.dict.get()) != w.version) return false;
+  return true;
+}
+
+// Small arrays on the stack, large ones on the heap.
+template <class T>
+struct Buffer {
+  explicit Buffer(size_t n) : data(n <= kInlineTensors ? inline_.data() : (heap_ = std::vector<T>(n)).data()) {}
+  std::array<T, kInlineTensors> inline_{};
+  std::vector<T> heap_;
+  T* data;
+};
+
+// Borrowed tensors of the arguments and attributes of `v`; false where an argument is not what `v` is for.
+bool gather(const Variant& v, PyObject* const* args, PyObject** objects, c10::TensorImpl** in, int64_t& elements) {
+  size_t k = 0;
+  for (size_t i = 0; i < v.constants.size(); ++i) {
+    if (PyObject* constant = v.constants[i].get()) {
+      if (!same_constant(constant, args[i])) return false;
+      continue;
+    }
+    if (!is_plain_tensor(args[i])) return false;
+    objects[k] = args[i];
+    in[k] = tensor_of(args[i]).unsafeGetTensorImpl();
+    ++k;
+  }
+  for (const AttributeSource& a : v.attributes) {
+    PyObject* o = PyDict_GetItemWithError(a.dict.get(), a.key.get());
+    if (!o || !is_plain_tensor(o)) return false;
+    objects[k] = o;
+    in[k] = tensor_of(o).unsafeGetTensorImpl();
+    ++k;
+  }
+  for (size_t i = 0; i < k; ++i) elements += in[i]->sym_numel().maybe_as_int().value_or(0);
+  return true;
+}
+
+PyObject* make_result(const driver::Function::Outcome& o, PyObject** objects, c10::TensorImpl** out, size_t results) {
+  Buffer<PyRef> made(results), leaves(o.outputs.size());
+  for (size_t i = 0; i < results; ++i) {
+    if (!out[i]) continue;
+    auto owned = c10::intrusive_ptr<c10::TensorImpl>::reclaim(out[i]);
+    out[i] = nullptr;
+    made.data[i] = PyRef::steal(THPVariable_Wrap(at::TensorBase(std::move(owned))));
+    if (!made.data[i]) return nullptr;
+  }
+  for (size_t i = 0; i < o.outputs.size(); ++i) {
+    const driver::OutputSource& source = o.outputs[i];
+    leaves.data[i] =
+        source.kind == driver::OutputSource::Input ? PyRef::borrow(objects[source.index]) : made.data[source.index];
+  }
+  const auto& structure = static_cast<const PyStructure&>(o.structure->as_object());
+  return structure.build(std::span(leaves.data, o.outputs.size()));
+}
+
+// Null without a Python error: no specialisation of `v` fits.
+PyObject* call_variant(const Variant& v, PyObject* const* args) {
+  size_t n = v.function->input_count();
+  Buffer<PyObject*> objects(n);
+  Buffer<c10::TensorImpl*> in(n);
+  int64_t elements = 0;
+  if (!gather(v, args, objects.data, in.data, elements)) return nullptr;
+  size_t results = v.function->max_results();
+  Buffer<c10::TensorImpl*> out(results);
+  driver::Function::Outcome outcome;
+  try {
+    if (elements > kReleaseGilElements) {
+      // Attributes are borrowed from dicts that another thread may change meanwhile.
+      std::vector<PyRef> keep;
+      for (size_t i = 0; i < n; ++i) keep.push_back(PyRef::borrow(objects.data[i]));
+      PyThreadState* thread = PyEval_SaveThread();
+      try {
+        outcome = v.function->try_call(in.data, std::span(out.data, results));
+      } catch (...) {
+        PyEval_RestoreThread(thread);
+        throw;
+      }
+      PyEval_RestoreThread(thread);
+      return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
+    }
+    outcome = v.function->try_call(in.data, std::span(out.data, results));
+    return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
+  } catch (...) {
+    torch::translate_exception_to_python(std::current_exception());
+    return nullptr;
+  }
+}
+
+PyObject* compiled_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+  HotState& s = *reinterpret_cast<CompiledObject*>(self)->state;
+  size_t n = PyVectorcall_NARGS(nargsf);
+  if (names || !s.enabled || s.variants.empty() || at::impl::torch_function_mode_enabled() ||
+      driver::Recording::active() || !unchanged(s))
+    return call_slow(s, args, n, names);
+  for (size_t i = 0; i < s.variants.size(); ++i) {
+    std::shared_ptr<Variant> v = s.variants[i];
+    if (v->constants.size() != n) continue;
+    PyObject* result = call_variant(*v, args);
+    if (result) {
+      if (i && i < s.variants.size() && s.variants[i] == v) std::swap(s.variants[0], s.variants[i]);
+      return result;
+    }
+    if (PyErr_Occurred()) return nullptr;
+  }
+  return call_slow(s, args, n, names);
+}
+
+PyObject* compiled_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *slow, *companion;
+  if (!PyArg_ParseTuple(args, "OO", &slow, &companion)) return nullptr;
+  auto* self = reinterpret_cast<CompiledObject*>(type->tp_alloc(type, 0));
+  if (!self) return nullptr;
+  self->vectorcall = compiled_vectorcall;
+  self->state = new HotState;
+  self->state->slow = PyRef::borrow(slow);
+  self->state->companion = PyRef::borrow(companion);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int compiled_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  HotState* s = reinterpret_cast<CompiledObject*>(self)->state;
+  if (!s) return 0;
+  Py_VISIT(s->slow.get());
+  Py_VISIT(s->companion.get());
+  for (const WatchedDict& w : s->watched) Py_VISIT(w.dict.get());
+  for (const auto& v : s->variants) {
+    if (v.use_count() > 1) continue;  // a running call holds it too
+    for (const PyRef& c : v->constants) Py_VISIT(c.get());
+    for (const AttributeSource& a : v->attributes) {
+      Py_VISIT(a.dict.get());
+      Py_VISIT(a.key.get());
+    }
+  }
+  return 0;
+}
+
+int compiled_clear(PyObject* self) {
+  HotState* s = reinterpret_cast<CompiledObject*>(self)->state;
+  if (!s) return 0;
+  HotState old;
+  std::swap(old, *s);
+  return 0;
+}
+
+void compiled_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  auto* o = reinterpret_cast<CompiledObject*>(self);
+  if (o->weak_references) PyObject_ClearWeakRefs(self);
+  delete std::exchange(o->state, nullptr);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* compiled_getattro(PyObject* self, PyObject* name) {
+  if (PyObject* found = PyObject_GenericGetAttr(self, name)) return found;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+  PyRef companion = reinterpret_cast<CompiledObject*>(self)->state->companion;
+  if (!companion) return nullptr;
+  PyErr_Clear();
+  return PyObject_GetAttr(companion.get(), name);
+}
+
+int compiled_setattro(PyObject* self, PyObject* name, PyObject* value) {
+  PyRef companion = reinterpret_cast<CompiledObject*>(self)->state->companion;
+  return companion ? PyObject_SetAttr(companion.get(), name, value) : PyObject_GenericSetAttr(self, name, value);
+}
+
+PyObject* compiled_repr(PyObject* self) {
+  PyRef companion = reinterpret_cast<CompiledObject*>(self)->state->companion;
+  return companion ? PyObject_Repr(companion.get()) : PyUnicode_FromString("<fxjit.compile result>");
+}
+
+// As a function in a class body it binds `self`.
+PyObject* compiled_get(PyObject* self, PyObject* instance, PyObject*) {
+  if (!instance || instance == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  return PyMethod_New(self, instance);
+}
+
+PyMemberDef compiled_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(CompiledObject, vectorcall), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot compiled_slots[] = {{Py_tp_new, reinterpret_cast<void*>(compiled_new)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(compiled_dealloc)},
+                                {Py_tp_traverse, reinterpret_cast<void*>(compiled_traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(compiled_clear)},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {Py_tp_getattro, reinterpret_cast<void*>(compiled_getattro)},
+                                {Py_tp_setattro, reinterpret_cast<void*>(compiled_setattro)},
+                                {Py_tp_repr, reinterpret_cast<void*>(compiled_repr)},
+                                {Py_tp_descr_get, reinterpret_cast<void*>(compiled_get)},
+                                {Py_tp_members, compiled_members},
+                                {0, nullptr}};
+
+PyType_Spec compiled_spec = {"fxjit._C.Compiled", sizeof(CompiledObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, compiled_slots};
+
+}  // namespace
+
+PyStructure::~PyStructure() {
+  // The last reference may go on a thread that does not hold the GIL, or after Python has ended.
+  if (!builder_) return;
+  if (!Py_IsInitialized()) {
+    builder_.release();
+    return;
+  }
+  PyGILState_STATE state = PyGILState_Ensure();
+  builder_ = PyRef();
+  PyGILState_Release(state);
+}
+
+PyObject* PyStructure::build(std::span<PyRef> leaves) const {
+  if (kind == Single) return leaves[0].release();
+  auto n = static_cast<Py_ssize_t>(leaves.size());
+  if (kind == Tuple) {
+    PyObject* t = PyTuple_New(n);
+    for (Py_ssize_t i = 0; t && i < n; ++i) PyTuple_SET_ITEM(t, i, leaves[i].release());
+    return t;
+  }
+  PyRef list = PyRef::steal(PyList_New(n));
+  if (!list) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, leaves[i].release());
+  return kind == List ? list.release() : PyObject_CallOneArg(builder_.get(), list.get());
+}
+
+// CPython 3.11 and 3.12 keep a word that changes with every change of the dict. Later versions have watchers instead;
+// until they are used there, the word never matches and each call takes the checked way.
+uint64_t dict_version(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#else
+  static uint64_t never = 0;
+  (void)dict;
+  return ++never;
+#endif
+}
+
+bool add_compiled_type(PyObject* module) {
+  compiled_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&compiled_spec));
+  return compiled_type && PyModule_AddObjectRef(module, "Compiled", reinterpret_cast<PyObject*>(compiled_type)) == 0;
+}
+
+HotState* hot_state(PyObject* o) {
+  if (Py_TYPE(o) == compiled_type) return reinterpret_cast<CompiledObject*>(o)->state;
+  PyErr_Format(PyExc_TypeError, "expected a compiled callable, not %.200s", Py_TYPE(o)->tp_name);
+  return nullptr;
+}
+
+}  // namespace fxjit::inline v0::python
