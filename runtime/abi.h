@@ -64,6 +64,7 @@ typedef struct fxjit_frame {
   void* error; /* the host's exception holder */
   fxjit_parallel_for parallel;
   int32_t threads;
+  const uint64_t* words; /* what a specialised forward compares with its own: thread-local sets, global flags */
 } fxjit_frame;
 
 /* The two forms of `forward`. Inputs are borrowed, results are owned by the caller; an unfilled `out` is NULL.

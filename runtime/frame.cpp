@@ -69,6 +69,7 @@ fxjit_frame* fxjit_frame_acquire(int32_t slots, int32_t symbols) {
   frame.error = nullptr;
   frame.parallel = nullptr;
   frame.threads = 1;
+  frame.words = nullptr;
   frame.slots = words(f);
   frame.symbols = reinterpret_cast<int64_t*>(words(f) + slots);
   std::memset(frame.slots, 0, static_cast<size_t>(slots) * sizeof(fxjit_value));
