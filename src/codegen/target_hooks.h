@@ -13,12 +13,13 @@ namespace fxjit::inline v0::codegen {
 // Constants are folded and nothing else: the text of a kernel is what its emitter wrote.
 using Ir = llvm::IRBuilder<>;
 
-// What TargetMachine wants to know; also part of the kernel's cache key.
+// What a module says of its target. On the CPU the JIT (jit/cpu_target.h) owns processor and features, and sets the
+// data layout again from its TargetMachine.
 struct TargetDescription {
   std::string triple;
-  std::string cpu;          // e.g. "x86-64-v3", "sm_80"
-  std::string features;     // explicit, with minus entries: the host's own features never decide
-  std::string data_layout;  // equal to TargetMachine::createDataLayout()
+  std::string cpu;       // e.g. "sm_80"; empty: the JIT's own
+  std::string features;  // explicit, with minus entries: the host's own features never decide
+  std::string data_layout;
   bool operator==(const TargetDescription&) const = default;
 };
 

@@ -1,0 +1,94 @@
+// exp, exp2, expm1, sigmoid, tanh. Clamps keep the argument reduction finite for infinities; raw_min and raw_max take
+// their second operand when it is NaN, so NaN goes through.
+#include "codegen/math.h"
+
+namespace fxjit::inline v0::codegen {
+namespace {
+
+// Adding 1.5 * 2^23 rounds to an integer, to nearest even, and leaves it in the low mantissa bits.
+constexpr double kRounder = 0x1.8p23;
+constexpr double kLog2E = 1.4426950408889634;
+// 16 bits, so that n * kLn2High is exact, and the rest.
+constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.428606765330187e-06;
+
+Vec f32(Builder& b, double v) { return b.constant(v, DType::Float32); }
+
+Vec clamp(Builder& b, const Vec& x, double low, double high) {
+  return b.raw_max(f32(b, low), b.raw_min(f32(b, high), x));
+}
+
+// 1 + r + r^2 q(r), |error| < 2^-28: 0.75 ulp with the roundings of this form.
+Vec exp_reduced(Builder& b, const Vec& r) {
+  const Vec q = b.horner(
+      r, {0.001381981419399381, 0.008368687704205513, 0.04166827723383904, 0.16666521131992340, 0.4999999403953552});
+  return b.add(b.fma(q, b.mul(r, r), r), f32(b, 1));
+}
+
+}  // namespace
+
+ExpReduction reduce_exp(Builder& b, const Vec& x) {
+  const Vec image = b.fma(x, f32(b, kLog2E), f32(b, kRounder));
+  const Vec n = b.sub(image, f32(b, kRounder));
+  Vec r = b.fma(n, f32(b, -kLn2High), x);
+  r = b.fma(n, f32(b, -kLn2Low), r);
+  return {n, r, image};
+}
+
+Vec power_of_image(Builder& b, const Vec& image) {
+  const Vec shifted = b.shl_bits(b.bits(image), 23);  // shifts the rounder's own bits out
+  return b.from_bits(b.add(shifted, b.constant_int(127 << 23, DType::Int32)));
+}
+
+Vec expm1_reduced(Builder& b, const Vec& r) {
+  const Vec q = b.horner(r, {0.0001994425692828372, 0.001393268583342433, 0.008333208039402962, 0.04166648909449577,
+                             0.1666666716337204, 0.5});
+  return b.fma(q, b.mul(r, r), r);
+}
+
+Vec exp_bounded(Builder& b, const Vec& x) {
+  const ExpReduction reduced = reduce_exp(b, x);
+  return b.mul(exp_reduced(b, reduced.r), power_of_image(b, reduced.image));
+}
+
+// e^-104 is below half the smallest denormal, e^89 above the largest float.
+Vec Builder::exp(const Vec& x) {
+  const ExpReduction reduced = reduce_exp(*this, clamp(*this, x, -104, 89));
+  return scale_by_power_of_two(exp_reduced(*this, reduced.r), reduced.n);
+}
+
+Vec Builder::exp2(const Vec& x) {
+  const Vec clamped = clamp(*this, x, -151, 129);
+  const Vec n = sub(add(clamped, f32(*this, kRounder)), f32(*this, kRounder));
+  const Vec r = sub(clamped, n);
+  const Vec q = horner(r, {1.4674897102e-05, 0.0001545186242, 0.001333665685, 0.009618087672, 0.05550406128,
+                           0.2402265072, 0.6931471824645996});
+  return scale_by_power_of_two(fma(q, r, f32(*this, 1)), n);
+}
+
+// 2 ((2^(n-1) - 1/2) + 2^(n-1) p), so that n = 128 does not overflow before the result does.
+Vec Builder::expm1(const Vec& x) {
+  const ExpReduction reduced = reduce_exp(*this, clamp(*this, x, -20, 89));
+  const Vec p = expm1_reduced(*this, reduced.r);
+  const Vec half = power_of_image(*this, sub(reduced.image, f32(*this, 1)));
+  const Vec result = fma(p, half, sub(half, f32(*this, 0.5)));
+  return with_sign_of(add(result, result), x);
+}
+
+// Where e^-x overflows the result is 0, as eager's; the exact value is a denormal.
+Vec Builder::sigmoid(const Vec& x) {
+  const ExpReduction reduced = reduce_exp(*this, neg(clamp(*this, x, -89, 104)));
+  const Vec e = scale_by_power_of_two(exp_reduced(*this, reduced.r), reduced.n);
+  return div(f32(*this, 1), add(e, f32(*this, 1)));
+}
+
+// em1 / (em1 + 2) with em1 = e^2x - 1: one polynomial, one division. Beyond 10 the result rounds to 1.
+Vec Builder::tanh(const Vec& x) {
+  const Vec clamped = clamp(*this, x, -10, 10);
+  const ExpReduction reduced = reduce_exp(*this, add(clamped, clamped));
+  const Vec p = expm1_reduced(*this, reduced.r);
+  const Vec s = power_of_image(*this, reduced.image);
+  const Vec em1 = fma(p, s, sub(s, f32(*this, 1)));
+  return with_sign_of(div(em1, add(em1, f32(*this, 2))), x);
+}
+
+}  // namespace fxjit::inline v0::codegen
