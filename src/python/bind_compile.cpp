@@ -141,6 +141,20 @@ void bind_hot_call(nb::module_& m) {
     HotState& s = state_of(compiled);
     s.variants.insert(s.variants.begin(), std::move(v));
   });
+  // The result of a call with these inputs (arguments, then attributes), or NotImplemented where no specialisation
+  // fits.
+  m.def("try_call", [](std::shared_ptr<driver::Function> f, nb::sequence inputs) -> nb::object {
+    std::vector<PyRef> keep;
+    for (nb::handle h : inputs) keep.push_back(PyRef::borrow(h.ptr()));
+    Variant v;
+    v.function = std::move(f);
+    v.constants.resize(keep.size());
+    std::vector<PyObject*> args;
+    for (const PyRef& r : keep) args.push_back(r.get());
+    PyObject* result = call_variant(v, args.data());
+    if (!result && PyErr_Occurred()) nb::raise_python_error();
+    return result ? nb::steal(result) : nb::borrow(nb::handle(Py_NotImplemented));
+  });
   m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
   m.def("set_enabled", [](nb::handle compiled, bool on) { state_of(compiled).enabled = on; });
   m.def("watch_dicts", [](nb::handle compiled, nb::sequence dicts) {

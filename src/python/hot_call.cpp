@@ -110,7 +110,8 @@ PyObject* make_result(const driver::Function::Outcome& o, PyObject** objects, c1
   return structure.build(std::span(leaves.data, o.outputs.size()));
 }
 
-// Null without a Python error: no specialisation of `v` fits.
+}  // namespace
+
 PyObject* call_variant(const Variant& v, PyObject* const* args) {
   size_t n = v.function->input_count();
   Buffer<PyObject*> objects(n);
@@ -142,6 +143,8 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
     return nullptr;
   }
 }
+
+namespace {
 
 PyObject* compiled_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   HotState& s = *reinterpret_cast<CompiledObject*>(self)->state;

@@ -85,4 +85,7 @@ HotState* hot_state(PyObject* o);
 
 uint64_t dict_version(PyObject* dict);
 
+// Calls with one positional argument per entry of v.constants. Null without a Python error: no specialisation fits.
+PyObject* call_variant(const Variant& v, PyObject* const* args);
+
 }  // namespace fxjit::inline v0::python

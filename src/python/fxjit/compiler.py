@@ -1,0 +1,354 @@
+"""fxjit.compile: a callable that records its first call, and runs machine code from then on."""
+
+from __future__ import annotations
+
+import threading
+import types
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _C, fx
+from .capture import (Capture, CaptureError, capture, constant_key, has_hooks, is_plain_tensor, is_torch_function)
+
+_TENSOR = object()  # stands for a tensor among the constants of a variant
+
+
+class Explanation:
+    """What explain() returns: attributes to read, and a readable str().
+
+    capture: how the program became a graph; specialisations: one dict each (inputs, guards, kernels, library_calls,
+    aten_calls, stages in milliseconds); fallbacks: calls that went elsewhere and why; kernels, stages: of all
+    specialisations together.
+    """
+
+    def __init__(self, reports, notes):
+        self.capture = reports[0]["capture"] if reports else "nothing was called yet"
+        self.notes = notes + [n for r in reports for n in r["notes"]]
+        self.specialisations = [s for r in reports for s in r["specialisations"]]
+        self.fallbacks = [f for r in reports for f in r["fallbacks"]]
+        self.generic_calls = sum(r["generic_calls"] for r in reports)
+        self.recorded_calls = sum(r["recorded_calls"] for r in reports)
+        self.kernels = [types.SimpleNamespace(**k) for s in self.specialisations for k in s["kernels"]]
+        self.stages: dict[str, float] = {}
+        for s in self.specialisations:
+            for stage, ms in s["stages"].items():
+                self.stages[stage] = self.stages.get(stage, 0.0) + ms
+        self._text = "\n".join([f"note: {n}" for n in notes] + [r["text"] for r in reports]) or self.capture + "\n"
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+
+class _Variant:
+    """One structure of arguments with one set of constants: its captured program and its compiled function."""
+
+    def __init__(self, captured: Capture, function, attributes):
+        self.captured, self.function, self.attributes = captured, function, attributes
+
+    def inputs(self, tensors):
+        return tensors + [d[k] for d, k in self.attributes]
+
+
+class _Companion:
+    """Everything about a compiled callable that is not the hot path."""
+
+    def __init__(self, target, options):
+        self.target, self.options = target, options
+        self.strict = bool(options.get("strict", False))
+        self.lock = threading.RLock()
+        self.variants: dict = {}
+        self.notes: list[str] = []
+        self.eager_reason = None
+        self.warned_grad = False
+        self.compiled = _C.Compiled(self.call, self)
+
+    # -- the surface --
+
+    def explain(self) -> Explanation:
+        """How calls run: capture way, kernels with their source nodes and bytes, library and ATen calls, fallbacks with
+        reasons, milliseconds by stage."""
+        return Explanation([v.function.report() for v in self.variants.values()], list(self.notes))
+
+    @property
+    def code(self) -> str:
+        """LLVM IR: the generic form, then each specialisation under its heading."""
+        parts = []
+        for v in self.variants.values():
+            parts.append("; ---- generic form ----\n" + v.captured.module.code)
+            parts.append(v.function.code())
+        return "\n".join(parts) or "; nothing was called yet\n"
+
+    def reset(self):
+        """Forgets every trace, specialisation and failure."""
+        with self.lock:
+            _C.clear_variants(self.compiled)
+            _C.watch_dicts(self.compiled, [])
+            self.variants.clear()
+            self.notes.clear()
+            self.eager_reason = None
+
+    def __getattr__(self, name):
+        if name == "target":
+            raise AttributeError(name)
+        return getattr(self.target, name)
+
+    def __setattr__(self, name, value):
+        if name in _COMPANION_FIELDS or "compiled" not in self.__dict__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.target, name, value)
+
+    def __repr__(self):
+        return f"fxjit.compile({self.target!r})"
+
+    # -- calls that the hot path passed on --
+
+    def call(self, args, kwargs):
+        if _C.Recording.active() or torch._C._is_torch_function_mode_enabled():
+            return self.target(*args, **kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        try:
+            key = (spec, tuple(_TENSOR if is_plain_tensor(x) else constant_key(x) for x in leaves))
+            hash(key)
+        except TypeError:
+            return self.eager("an argument is of an unhashable type", args, kwargs)
+        with self.lock:
+            variant = self.variant_for(key, spec, leaves)
+        if variant is None:
+            return self.eager(None, args, kwargs)
+        tensors = [x for x in leaves if is_plain_tensor(x)]
+        return self.run(variant, tensors)
+
+    def eager(self, reason, args, kwargs):
+        reason = reason or self.eager_reason
+        if reason not in self.notes:
+            self.notes.append(reason)
+        if self.strict:
+            raise RuntimeError(f"fxjit.compile(strict=True): the program would run eagerly: {reason}")
+        return self.target(*args, **kwargs)
+
+    def variant_for(self, key, spec, leaves):
+        if self.variants:
+            self.recheck()
+        variant = self.variants.get(key)
+        if variant is not None:
+            return variant
+        if len(self.variants) >= 8:
+            self.eager_reason = "more than 8 different structures or constants of arguments"
+            return None
+        try:
+            captured = self.capture(spec, leaves)
+        except CaptureError as e:
+            self.eager_reason = f"not captured: {e}"
+            return None
+        variant = self.variants[key] = self.make_variant(captured, leaves)
+        args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
+        if args_spec_is_flat and not captured.cells:
+            constants = [_TENSOR if is_plain_tensor(x) else x for x in leaves]
+            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes)
+        self.watch()
+        return variant
+
+    def capture(self, spec, leaves) -> Capture:
+        return capture(self.target, spec, leaves)
+
+    def watch(self):
+        _C.watch_dicts(self.compiled, list({id(d): d for v in self.variants.values() for d in v.captured.dicts}.values()))
+
+    def recheck(self):
+        """Compares what the traces rest on; a variant of which something really changed is dropped."""
+        stale = {k: what for k, v in self.variants.items() if (what := v.captured.changed())}
+        if stale:
+            self.notes.append(f"captured again: {next(iter(stale.values()))} changed")
+            self.variants.clear()
+            _C.clear_variants(self.compiled)
+        self.watch()
+
+    def make_variant(self, captured, leaves):
+        attributes = attribute_sources(captured.module)
+        names = [n.name for n in captured.module.graph.nodes if n.op == "placeholder"]
+        names += [f"attribute {k}" for _, k in attributes]
+        function = _C.make_function(self.options, names)
+        function.set_capture(captured.way, [])
+        return _Variant(captured, function, attributes)
+
+    def run(self, variant, tensors):
+        inputs = variant.inputs(tensors)
+        function, module = variant.function, variant.captured.module
+        if not all(is_plain_tensor(x) for x in inputs):
+            function.note_fallback("", "generic form", "an attribute is no plain tensor")
+        elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+            self.warn_grad(function)
+        else:
+            result = _C.try_call(function, inputs)
+            if result is not NotImplemented:
+                return result
+            if function.wants_recording(inputs):
+                return record(variant, inputs, tensors)
+        function.count_generic_call()
+        if self.strict:
+            raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
+                               + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
+        return module(*tensors)
+
+    def warn_grad(self, function):
+        reason = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
+        function.note_fallback("", "generic form", reason)
+        if not self.warned_grad:
+            self.warned_grad = True
+            warnings.warn(f"fxjit: {reason}", stacklevel=4)
+
+
+_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "notes", "eager_reason", "warned_grad", "compiled"}
+
+
+def _owner(module, path):
+    *parents, name = path.split(".")
+    for p in parents:
+        module = getattr(module, p)
+    return module, name
+
+
+def attribute_sources(module) -> list:
+    """(dict, key) of each tensor that the graph reads from modules: get_attr nodes and what leaf modules hold."""
+    found: dict = {}
+
+    def add(owner, name):
+        for d in (owner._parameters, owner._buffers, owner.__dict__):
+            if isinstance(d.get(name), torch.Tensor):
+                found.setdefault((id(d), name), (d, name))
+
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            add(*_owner(module, node.target))
+        elif node.op == "call_module":
+            for sub in module.get_submodule(node.target).modules():
+                for table in (sub._parameters, sub._buffers):
+                    for name in table:
+                        add(sub, name)
+    return list(found.values())
+
+
+# ---- recording ----
+
+# torch.nn modules whose forward hands its input to operators without looking at sizes.
+_SIZE_BLIND_MODULES = {getattr(torch.nn, n) for n in (
+    "Linear Identity ReLU ReLU6 GELU SiLU Sigmoid Tanh Hardswish Hardsigmoid Hardtanh ELU LeakyReLU Softplus Mish "
+    "LayerNorm RMSNorm Dropout Conv1d Conv2d Conv3d BatchNorm1d BatchNorm2d BatchNorm3d Embedding MaxPool1d MaxPool2d "
+    "AvgPool1d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d Flatten Softmax LogSoftmax GroupNorm").split()}
+_SIZE_BLIND_FUNCTIONS = {getattr(torch.nn.functional, n) for n in (
+    "relu relu6 gelu silu sigmoid tanh hardswish hardsigmoid hardtanh elu leaky_relu softplus mish layer_norm rms_norm "
+    "dropout softmax log_softmax linear conv1d conv2d conv3d embedding").split()}
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a captured program with one scope of the recorder per node."""
+
+    def __init__(self, module, recording):
+        super().__init__(module)
+        self.recording = recording
+        self.host_values: set = set()  # nodes whose value is no tensor
+
+    def run_node(self, n):
+        self.recording.begin_scope(n.name, self.looks_at_sizes(n))
+        try:
+            result = super().run_node(n)
+        finally:
+            self.recording.end_scope()
+        if n.op not in ("output", "placeholder") and not isinstance(result, torch.Tensor):
+            self.host_values.add(n)
+        return result
+
+    def looks_at_sizes(self, n):
+        if n.op in ("placeholder", "get_attr", "output"):
+            return False
+        if any(i in self.host_values for i in n.all_input_nodes):
+            return True
+        if n.op == "call_module":
+            sub = self.module.get_submodule(n.target)
+            if has_hooks(sub) or "forward" in sub.__dict__ or not type(sub).__module__.startswith("torch.nn"):
+                self.recording.refuse(f"{n.name} calls the Python module {type(sub).__name__}")
+            return type(sub) not in _SIZE_BLIND_MODULES
+        if n.op == "call_method":
+            return isinstance(getattr(torch.Tensor, n.target, None), types.FunctionType)
+        if not is_torch_function(n.target):
+            self.recording.refuse(f"{n.name} calls the Python function {getattr(n.target, '__name__', n.target)}")
+        return isinstance(n.target, types.FunctionType) and n.target not in _SIZE_BLIND_FUNCTIONS
+
+
+def record(variant, inputs, tensors):
+    """The recorded call: an ordinary eager run, whose record is compiled."""
+    recording = _C.Recording(variant.function, inputs)
+    try:
+        result = _Recorder(variant.captured.module, recording).run(*tensors)
+    except BaseException:
+        recording.refuse("the call raised an exception")
+        recording.finish([], _C.STRUCTURE_TUPLE, None)
+        raise
+    outputs, kind, builder = structure_of(result)
+    recording.finish(outputs, kind, builder)
+    return result
+
+
+def structure_of(result):
+    """(tensors, kind, builder): how the result is made of its tensors; other leaves are constants of the builder."""
+    if is_plain_tensor(result):
+        return [result], _C.STRUCTURE_SINGLE, None
+    if type(result) in (tuple, list) and all(is_plain_tensor(x) for x in result):
+        return list(result), _C.STRUCTURE_TUPLE if type(result) is tuple else _C.STRUCTURE_LIST, None
+    leaves, spec = pytree.tree_flatten(result)
+    tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+    constants = [None if isinstance(x, torch.Tensor) else x for x in leaves]
+    places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+
+    def build(values):
+        filled = list(constants)
+        for i, v in zip(places, values):
+            filled[i] = v
+        return pytree.tree_unflatten(filled, spec)
+    return tensors, _C.STRUCTURE_BUILT, build
+
+
+class _GraphCompanion(_Companion):
+    """For a GraphModule: it is a graph already."""
+
+    def capture(self, spec, leaves):
+        from .capture import _flat_root
+        for leaf in leaves:
+            if not is_plain_tensor(leaf):
+                raise CaptureError(f"an argument of the graph is of type {type(leaf).__name__}")
+        target = self.target
+        root = _flat_root(target, spec, leaves)
+        graph = fx.Tracer().trace(root)
+        module = fx.GraphModule(root, graph)
+        from .capture import ModuleGuard, inline_composites
+        inline_composites(module)
+        guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
+        return Capture(module, guards, [d for g in guards for d in g.dicts()], [], "the graph of a GraphModule")
+
+
+def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A001 - the name that users know
+    """Compiles a callable: the first call runs eagerly and is recorded, later ones run machine code.
+
+    obj: an nn.Module, a function, or a GraphModule of fxjit.fx or torch.fx
+    strict: what cannot be compiled raises RuntimeError with the reason, instead of running in ATen or Python
+    fast_math: allows contraction, reassociation and approximations beyond eager's rounding
+    options: the others of `fxjit.options()`; an unknown one is a TypeError that names those there are
+
+    The result is callable, forwards obj's attributes, and has explain(), code and reset(). Results equal eager's.
+    """
+    options = dict(options, strict=strict, fast_math=fast_math)
+    _C.check_options(options)
+    if obj is None:
+        return lambda f: compile(f, **options)
+    if isinstance(obj, torch.fx.GraphModule):
+        from .interop import from_torch
+        obj = from_torch(obj)
+    if not callable(obj):
+        raise TypeError(f"fxjit.compile takes a module or a function, not {type(obj).__name__}")
+    companion = _GraphCompanion if isinstance(obj, fx.GraphModule) else _Companion
+    return companion(obj, options).compiled
