@@ -1,8 +1,6 @@
 #include "ops/op_table.h"
 
 #include <array>
-#include <limits>
-#include <string>
 #include <unordered_map>
 
 #include "support/errors.h"
@@ -17,20 +15,6 @@ constexpr std::array<OpRow, kOpCount> kRows = {{
 }};
 
 using Index = std::unordered_map<std::string_view, const OpRow*>;
-
-Index index_schemas() {
-  Index index;
-  for (const OpRow& r : kRows) {
-    std::string_view rest = r.aten;
-    while (!rest.empty()) {
-      size_t end = std::min(rest.find(' '), rest.size());
-      bool fresh = index.emplace(rest.substr(0, end), &r).second;
-      FXJIT_CHECK(fresh, "two rows of elementwise.def name ", rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-  }
-  return index;
-}
 
 Index index_names() {
   Index index;
@@ -50,11 +34,6 @@ std::span<const OpRow> rows() { return kRows; }
 const OpRow& row(OpId id) {
   FXJIT_CHECK(static_cast<int>(id) < kOpCount, "no operator has the number ", static_cast<int>(id));
   return kRows[static_cast<size_t>(id)];
-}
-
-const OpRow* find(std::string_view schema) {
-  static const Index index = index_schemas();
-  return look_up(index, schema);
 }
 
 const OpRow* find_name(std::string_view name) {
