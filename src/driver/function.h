@@ -72,7 +72,12 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
  private:
   friend class Recording;
   void publish(SpecialisationPtr s);
+  void promote(const SpecialisationPtr& s);
   void fail(uint64_t signature, const std::string& reason);
+  void note_locked(CallReport note);
+
+  // Beyond this many times max_specialisations compilations, inputs change faster than compiling pays.
+  static constexpr size_t kMaxCompilations = 4;
 
   using List = std::vector<SpecialisationPtr>;
   Options options_;
@@ -80,8 +85,10 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
   std::atomic<std::shared_ptr<const List>> list_;  // replaced whole; readers keep what they run alive
   std::atomic<size_t> max_results_{0};
   std::atomic<int64_t> generic_calls_{0}, recorded_calls_{0};
+  std::atomic<uint64_t> clock_{0};
   mutable std::mutex mutex_;  // the rest
   std::vector<uint64_t> failed_;
+  size_t compiled_ = 0;
   Report report_;
 };
 
