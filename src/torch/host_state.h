@@ -6,6 +6,7 @@
 
 namespace fxjit::inline v0::torch_ {
 
+// In this order the words of a frame: see fxjit_frame::words.
 struct HostState {
   uint64_t included = 0;  // thread-local dispatch keys
   uint64_t excluded = 0;

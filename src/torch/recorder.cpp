@@ -15,19 +15,6 @@ namespace {
 
 using Stack = std::vector<c10::IValue>;
 
-TensorInfo describe(const at::Tensor& t) {
-  TensorInfo info;
-  info.dtype = t.scalar_type();
-  info.device = t.device();
-  info.supported = unsupported_reason(t).empty();
-  if (!info.supported) return info;
-  info.sizes = t.sizes().vec();
-  info.strides = t.strides().vec();
-  info.storage_offset = t.storage_offset();
-  info.requires_grad = t.requires_grad();
-  return info;
-}
-
 bool same_metadata(const TensorInfo& info, const at::Tensor& t) {
   if (!info.supported) return true;
   return info.dtype == t.scalar_type() && t.sizes() == c10::IntArrayRef(info.sizes) &&

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace fxjit::inline v0::torch_ {
@@ -15,7 +16,8 @@ struct TensorInfo {
   std::vector<int64_t> strides;
   int64_t storage_offset = 0;
   bool requires_grad = false;
-  bool supported = false;  // it has a TensorType (type_import.h); else only dtype and device are set
+  bool supported = false;   // it has a TensorType (type_import.h); else only dtype and device are set
+  std::string unsupported;  // why not
 };
 
 }  // namespace fxjit::inline v0::torch_

@@ -81,31 +81,38 @@ std::string unsupported_reason(const at::Tensor& t) {
   return "";
 }
 
-TensorTypePtr import_input_type(ShapeEnv& env, const at::Tensor& t, int32_t input, std::span<const bool> dynamic) {
-  auto type = std::make_shared<TensorType>();
-  type->dtype = *to_dtype(t.scalar_type());
-  type->device = device_kind(t.device());
-  type->requires_grad = t.requires_grad();
-  type->is_wrapped_number = t.unsafeGetTensorImpl()->is_wrapped_number();
-  bool any = false;
-  for (int64_t d = 0; d < t.dim(); ++d) {
-    bool symbolic = static_cast<size_t>(d) < dynamic.size() && dynamic[static_cast<size_t>(d)];
-    any |= symbolic;
-    type->sizes.push_back(symbolic ? env.symbol({SymSource::Size, input, static_cast<int32_t>(d)}, t.size(d))
-                                   : env.constant(t.size(d)));
-  }
-  type->strides = stride_class(env, t.sizes(), t.strides(), type->sizes, input, any);
-  return type;
+TensorInfo describe(const at::Tensor& t) {
+  TensorInfo info;
+  info.dtype = t.scalar_type();
+  info.device = t.device();
+  info.unsupported = unsupported_reason(t);
+  info.supported = info.unsupported.empty();
+  if (!info.supported) return info;
+  info.sizes = t.sizes().vec();
+  info.strides = t.strides().vec();
+  info.storage_offset = t.storage_offset();
+  info.requires_grad = t.requires_grad();
+  return info;
 }
 
-TensorTypePtr import_observed_type(ShapeEnv& env, const TensorInfo& info) {
+TensorTypePtr import_type(ShapeEnv& env, const TensorInfo& info, int32_t input, std::span<const uint8_t> dynamic) {
   auto type = std::make_shared<TensorType>();
   type->dtype = *to_dtype(info.dtype);
   type->device = device_kind(info.device);
   type->requires_grad = info.requires_grad;
-  for (int64_t s : info.sizes) type->sizes.push_back(env.constant(s));
-  for (int64_t s : info.strides) type->strides.push_back(env.constant(s));
+  bool any = false;
+  for (size_t d = 0; d < info.sizes.size(); ++d) {
+    bool symbolic = d < dynamic.size() && dynamic[d];
+    any |= symbolic;
+    type->sizes.push_back(symbolic ? env.symbol({SymSource::Size, input, static_cast<int32_t>(d)}, info.sizes[d])
+                                   : env.constant(info.sizes[d]));
+  }
+  type->strides = stride_class(env, info.sizes, info.strides, type->sizes, input, any);
   return type;
+}
+
+TensorTypePtr import_type(ShapeEnv& env, const at::Tensor& t, int32_t input, std::span<const uint8_t> dynamic) {
+  return import_type(env, describe(t), input, dynamic);
 }
 
 }  // namespace fxjit::inline v0::torch_
