@@ -17,11 +17,11 @@ namespace fxjit::inline v0::codegen {
 
 // What a declared function stands for when the module is linked.
 enum class CalleeKind : uint8_t {
-  Call,           // i32 (ptr frame, i32 node): table->call
-  Release,        // void (ptr frame, i32 slot): table->release
-  Runtime,        // a function of runtime/abi.h, by its own name
-  Kernel,         // a compiled kernel; `index` says which
-  RequiresGrad,   // i1 (ptr tensor): the host's answer, see ForwardInputs
+  Call,          // i32 (ptr frame, i32 node): table->call
+  Release,       // void (ptr frame, i32 slot): table->release
+  Runtime,       // a function of runtime/abi.h, by its own name
+  Kernel,        // a compiled kernel; `index` says which
+  RequiresGrad,  // i1 (ptr tensor): the host's answer, see ForwardInputs
 };
 
 struct Callee {

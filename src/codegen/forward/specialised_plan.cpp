@@ -99,7 +99,8 @@ class Planner {
     }
     for (const kernel::BufferBinding& b : call->buffers) {
       if (b.operand < 0 || !writes(*call, b)) continue;
-      // An operand that is written is asked of the host, which knows copy-on-write: it needs a slot, if it has a tensor.
+      // An operand that is written is asked of the host, which knows copy-on-write: it needs a slot, if it has a
+      // tensor.
       const fx::Node& operand = *n.arg(b.operand).as_node();
       if (plan_.value_of(operand).where == ForwardValue::Input) needs_slot(operand);
     }
@@ -235,8 +236,8 @@ int32_t SpecialisedPlan::slot_of(const fx::Node& n) const {
   const int32_t index = value_by_id[n.id()];
   FXJIT_CHECK(index >= 0, n.name(), " has no value: ", n.format_node());
   const ForwardValue& v = values[index];
-  FXJIT_CHECK(v.where == ForwardValue::Input || v.where == ForwardValue::Slot, n.name(), " is not in a slot: ",
-              n.format_node());
+  FXJIT_CHECK(v.where == ForwardValue::Input || v.where == ForwardValue::Slot, n.name(),
+              " is not in a slot: ", n.format_node());
   return v.index;
 }
 

@@ -18,8 +18,8 @@
 
 namespace fxjit::inline v0::codegen {
 
-// One argument of `forward`. Tensors arrive in `in`, numbers in `scalars` (f64 or i64 bits), both at this input's index;
-// SymSource::input is the same index.
+// One argument of `forward`. Tensors arrive in `in`, numbers in `scalars` (f64 or i64 bits), both at this input's
+// index; SymSource::input is the same index.
 struct ForwardInput {
   enum Kind : uint8_t { Tensor, Number } kind = Tensor;
   const fx::Node* node = nullptr;  // placeholder or get_attr; null for an input that the graph lost
@@ -63,7 +63,7 @@ struct ForwardValue {
 struct ScratchRegion {
   Dim numel;  // elements
   int64_t element_bytes = 0;
-  Dim offset;  // bytes from the arena's base, a multiple of 64
+  Dim offset = {};  // bytes from the arena's base, a multiple of 64
 };
 
 struct ForwardOutput {
@@ -87,7 +87,7 @@ struct SpecialisedPlan {
   std::vector<SpecialisedStep> steps;
   std::vector<bool> input_needs_slot;
   std::vector<ScratchRegion> regions;
-  Dim arena_bytes;  // of all regions together
+  Dim arena_bytes;                     // of all regions together
   std::vector<ForwardOutput> outputs;  // one per node in the output's argument, in order, repetitions included
 
   const ForwardValue& value_of(const fx::Node& n) const { return values[value_by_id[n.id()]]; }
