@@ -26,7 +26,9 @@ using Value = Argument;
 
 namespace detail {
 struct Block;  // the shared part of an aggregate or a string
-}
+Argument adopt_block(ArgumentKind kind, Block* block) noexcept;
+Block* block_of(const Argument& a) noexcept;
+}  // namespace detail
 
 // Specialise for types of other floors: `static Argument convert(const T&)`.
 template <class T>
@@ -119,10 +121,7 @@ class FXJIT_API Argument {
     expect(Kind::Int);
     return int_;
   }
-  double as_float() const {
-    expect(Kind::Float);
-    return float_;
-  }
+  double as_float() const;
   std::complex<double> as_complex() const;
   std::string_view as_str() const;
   fxjit::DType as_dtype() const {
@@ -136,10 +135,7 @@ class FXJIT_API Argument {
     expect(Kind::Node);
     return node_;
   }
-  fx::Object& as_object() const {
-    expect(Kind::Object);
-    return *object_;
-  }
+  fx::Object& as_object() const;
   // Null where the kind is another one.
   fx::Node* node_or_null() const noexcept { return kind_ == Kind::Node ? node_ : nullptr; }
   fx::Object* object_or_null() const noexcept { return kind_ == Kind::Object ? object_ : nullptr; }
@@ -170,6 +166,8 @@ class FXJIT_API Argument {
   std::string type_name() const;
 
  private:
+  friend Argument detail::adopt_block(Kind kind, detail::Block* block) noexcept;
+  friend detail::Block* detail::block_of(const Argument& a) noexcept;
   bool shared() const noexcept { return kind_ >= Kind::Object; }
   void retain() const noexcept;
   void release() noexcept;

@@ -88,8 +88,7 @@ class FXJIT_API Graph : public std::enable_shared_from_this<Graph> {
   void erase_node(Node* n);
   Node* node_copy(const Node& n, FunctionRef<Argument(Node*)> arg_transform = {});
   // Copies all nodes of `g` that `val_map` lacks to the insert point and returns what stands for the value of its
-  // output (which is not copied); empty if it has none. A null `val_map` entry never occurs: unmapped inputs are a
-  // RuntimeError.
+  // output (which is not copied); empty if it has none. KeyError for an input that is neither copied nor mapped.
   std::optional<Argument> graph_copy(const Graph& g, NodeMap& val_map, const Node** output_node = nullptr);
   // A deep copy, output and meta included. Foreign objects are shared.
   GraphPtr copy(NodeMap* val_map = nullptr) const;
@@ -151,7 +150,11 @@ class FXJIT_API Graph : public std::enable_shared_from_this<Graph> {
  private:
   friend class Node;
   void check_call(Opcode op, const Argument& target, std::string_view name) const;
-  void order_between(Node* n);
+  // Gives a node that was just linked its place in the order; spreads labels where none is free.
+  void label(Node* n);
+  void spread(Node* n);
+  void keep_foreign(Graph& other);
+  std::string_view take_name(std::string_view name);
   void check_module_targets(const Module& module) const;
 
   std::unique_ptr<NodeStore> store_;

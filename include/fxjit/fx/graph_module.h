@@ -65,6 +65,9 @@ class FXJIT_API GraphModule : public Module {
   std::string class_name() const override { return class_name_; }
   std::vector<Attribute> attributes() const override { return attributes_->attributes(); }
   ObjectRef attribute(std::string_view name) const override { return attributes_->attribute(name); }
+  std::optional<AttributeKind> attribute_kind(std::string_view name) const override {
+    return attributes_->attribute_kind(name);
+  }
   void set_attribute(std::string_view name, ObjectRef value, AttributeKind kind) override;
   bool delete_attribute(std::string_view name) override { return attributes_->delete_attribute(name); }
   bool is_standard() const override { return false; }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,7 @@ class FXJIT_API Module : public Object {
   virtual std::vector<Attribute> attributes() const = 0;
   // The own attribute of this name, or null.
   virtual ObjectRef attribute(std::string_view name) const;
+  virtual std::optional<AttributeKind> attribute_kind(std::string_view name) const;
   // NotImplementedError by default.
   virtual void set_attribute(std::string_view name, ObjectRef value, AttributeKind kind);
   virtual bool delete_attribute(std::string_view name);
@@ -60,6 +62,7 @@ class FXJIT_API BasicModule : public Module {
   std::string class_name() const override { return class_name_; }
   std::vector<Attribute> attributes() const override { return attributes_; }
   ObjectRef attribute(std::string_view name) const override;
+  std::optional<AttributeKind> attribute_kind(std::string_view name) const override;
   void set_attribute(std::string_view name, ObjectRef value, AttributeKind kind) override;
   bool delete_attribute(std::string_view name) override;
   void traverse(ObjectVisitor& visitor) const override;
@@ -81,6 +84,7 @@ class FXJIT_API BasicModule : public Module {
  private:
   std::string class_name_;
   std::vector<Attribute> attributes_;
+  std::unordered_map<std::string, size_t> index_;
 };
 
 // The attribute at a dotted path ("" is the module itself), or null.

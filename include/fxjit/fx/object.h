@@ -48,6 +48,8 @@ class FXJIT_API Object {
   virtual const void* identity() const { return this; }
   virtual size_t hash() const;
   virtual bool equal(const Object& other) const { return identity() == other.identity(); }
+  // Whether a graph may hold it as a constant argument; other objects become get_attr nodes or are refused.
+  virtual bool is_constant() const { return false; }
   // str() of the value, as it appears in a printed graph, and its repr(), as it appears inside a container there.
   virtual void print(std::string& out) const;
   virtual void print_repr(std::string& out) const { print(out); }

@@ -114,7 +114,6 @@ class FXJIT_API Tracer : public TracerBase {
  private:
   struct Maps;  // identity → path
   void begin(const ModuleRef& root);
-  void index_tree();
   GraphPtr finish(const Argument& result);
   Argument arg_of_object(const ObjectRef& o);
   Argument module_stack_meta();

@@ -1,0 +1,58 @@
+#include "fx/block.h"
+
+namespace fxjit::inline v0::fx {
+
+using Kind = ArgumentKind;
+
+namespace {
+
+// How many Arguments lie in the block of an aggregate, and whether the one at `i` is part of the structure rather than
+// a value: keys of dicts, the type of a named tuple.
+size_t cells(const Argument& a) {
+  const detail::Block* block = detail::block_of(a);
+  if (!block) return 0;
+  return a.is(Kind::Dict) ? 2u * block->size : a.is(Kind::NamedTuple) ? block->size + 1u : block->size;
+}
+
+bool is_structure(Kind kind, size_t i) { return kind == Kind::Dict ? i % 2 == 0 : kind == Kind::NamedTuple && i == 0; }
+
+template <class F>
+Argument map_cells(const Argument& a, F&& map) {
+  const Argument* from = cells(a) ? detail::block_of(a)->items() : nullptr;
+  return detail::build(a.kind(), cells(a),
+                       [&](size_t i) { return is_structure(a.kind(), i) ? from[i] : map(from[i]); });
+}
+
+template <class F>
+void for_each_cell(const Argument& a, F&& visit) {
+  const size_t n = cells(a);
+  const Argument* from = n ? detail::block_of(a)->items() : nullptr;
+  for (size_t i = 0; i < n; ++i) visit(from[i]);
+}
+
+}  // namespace
+
+Argument map_arg(const Argument& a, FunctionRef<Argument(Node*)> fn) {
+  if (!a.contains_node()) return a;
+  if (a.is_node()) return fn(a.as_node());
+  return map_cells(a, [&](const Argument& item) { return map_arg(item, fn); });
+}
+
+Argument map_aggregate(const Argument& a, FunctionRef<Argument(const Argument&)> fn) {
+  if (!a.is_aggregate()) return fn(a);
+  return map_cells(a, [&](const Argument& item) { return map_aggregate(item, fn); });
+}
+
+void for_each_node(const Argument& a, FunctionRef<void(Node*)> fn) {
+  if (!a.contains_node()) return;
+  if (a.is_node()) return fn(a.as_node());
+  for_each_cell(a, [&](const Argument& item) { for_each_node(item, fn); });
+}
+
+void traverse(const Argument& a, ObjectVisitor& visitor) {
+  if (!a.contains_object()) return;
+  if (a.is_object()) return visitor.object(a.as_object());
+  for_each_cell(a, [&](const Argument& item) { traverse(item, visitor); });
+}
+
+}  // namespace fxjit::inline v0::fx
