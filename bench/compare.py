@@ -13,13 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import report
-from cases import CASES
-from contenders import EVERYONE
+from names import EVERYONE, EXTRA
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-EXTRA = ["compile", "call", "trace"]  # measured with one thread only
 
 
 def environment(threads, cache, preset):
@@ -89,12 +86,14 @@ def run_cpp(options, folder):
     if status != 0 or not out.exists():
         return f"fxjit_bench ended with status {status}"
     units = {"ns": 1e-3, "us": 1.0, "ms": 1e3}
-    rows = json.loads(out.read_text())["benchmarks"]
+    rows = json.loads(out.read_text() or '{"benchmarks": []}')["benchmarks"]  # empty where nothing matches
     return {r["run_name"]: r["real_time"] * units[r["time_unit"]] for r in rows if r.get("aggregate_name") == "median"}
 
 
 def chosen(options):
     """The cases that --case names: an id, or a prefix of ids; all without it."""
+    from cases import CASES  # brings torch, which --help can do without
+
     known = [case.id for case in CASES] + EXTRA
     if not options.case:
         return known
@@ -128,6 +127,8 @@ def parse(argv):
 def main(argv=None):
     options = parse(argv)
     names = chosen(options)
+    import report
+
     runs, start = [], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fxjit-bench-") as folder:
         for index in range(options.processes):

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import torch
-
-EVERYONE = ["copy", "eager", "inductor", "jax", "hand", "fxjit"]
+from names import EVERYONE
 
 
 class Missing(Exception):

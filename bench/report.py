@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cases import CASES
-from contenders import EVERYONE
+from names import EVERYONE, LABEL
 from reasons import reason
-
-LABEL = {"copy": "copy", "eager": "eager", "inductor": "torch.compile", "jax": "JAX", "hand": "hand", "fxjit": "fxjit"}
 
 
 @dataclass

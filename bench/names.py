@@ -1,0 +1,5 @@
+"""The contenders, and what the tables call them."""
+
+LABEL = {"copy": "copy", "eager": "eager", "inductor": "torch.compile", "jax": "JAX", "hand": "hand", "fxjit": "fxjit"}
+EVERYONE = list(LABEL)
+EXTRA = ["compile", "call", "trace"]  # what is measured beside the cases, with one thread only
