@@ -22,16 +22,20 @@ class HostCall {
 };
 
 struct HostProgram {
-  std::vector<std::unique_ptr<HostCall>> calls;  // table->call(frame, i) runs calls[i]
+  std::vector<std::unique_ptr<HostCall>> calls;  // table->call(frame, i) runs calls[i]; null for steps that are kernels
+  int32_t num_inputs = 0;                        // the first slots borrow inputs while callees need them
   int32_t num_slots = 0;
-  int32_t borrowed_slots = 0;  // the first slots hold inputs that the frame does not own
   int32_t num_symbols = 0;
-  std::vector<bool> borrowed_outputs;   // per output: forward hands out what the caller has already; none where empty
+  // Which of forward's results are references of their own (all where empty); the others are borrowed from a slot.
+  std::vector<bool> owned_results;
   std::vector<int32_t> mutated_inputs;  // their versions are bumped when `forward` has succeeded
 };
 
-// The table of specialised programs. Slots own a TensorImpl each; frame->program is a HostProgram.
+// The table of specialised programs. Slots behind the inputs own a TensorImpl each; frame->program is a HostProgram.
 const fxjit_table* specialised_table();
+
+// What generated guards ask about an input where the plain fields do not tell.
+bool requires_grad(void* tensor);
 
 // A fxjit_parallel_for on torch's thread pool.
 void host_parallel_for(int64_t begin, int64_t end, int64_t grain, fxjit_kernel fn, void* ctx);

@@ -46,11 +46,8 @@ fxjit_status empty(fxjit_frame* frame, int32_t slot, int32_t dtype, int32_t rank
   }
 }
 
-void* data(fxjit_frame* frame, int32_t slot) {
-  c10::TensorImpl* t = tensor(frame, slot);
-  const auto* base = static_cast<const char*>(t->storage().data());
-  return const_cast<char*>(base + t->storage_offset() * static_cast<int64_t>(t->itemsize()));
-}
+// Mutable: a lazily copied storage gets memory of its own here.
+void* data(fxjit_frame* frame, int32_t slot) { return tensor(frame, slot)->mutable_data(); }
 
 // Owns a frame for one call.
 class Frame {
@@ -62,6 +59,7 @@ class Frame {
     frame_->program = &program;
     frame_->parallel = &host_parallel_for;
     frame_->threads = fxjit_in_fork_child() ? 1 : at::get_num_threads();
+    static_assert(sizeof(HostState) == 3 * sizeof(uint64_t));
     frame_->words = &state.included;
   }
   ~Frame() { fxjit_frame_release(frame_); }
@@ -70,10 +68,10 @@ class Frame {
 
   fxjit_frame* get() const { return frame_; }
 
-  // What forward has not released; after a success it has released everything, and this is a scan of a few words.
+  // Slots that borrowed an input are forgotten; of the others, what forward has not released is dropped. After a
+  // success there is mostly nothing: a scan of a few words.
   void clear() {
-    for (int32_t s = 0; s < program_.borrowed_slots; ++s) frame_->slots[s] = nullptr;
-    for (int32_t s = program_.borrowed_slots; s < program_.num_slots; ++s) release(frame_, s);
+    for (int32_t s = program_.num_inputs; s < program_.num_slots; ++s) release(frame_, s);
   }
 
  private:
@@ -81,15 +79,20 @@ class Frame {
   const HostProgram& program_;
 };
 
-void forget_borrowed(const HostProgram& program, std::span<c10::TensorImpl*> out) {
-  for (size_t i = 0; i < program.borrowed_outputs.size(); ++i)
-    if (program.borrowed_outputs[i]) out[i] = nullptr;
+bool is_owned(const HostProgram& program, size_t i) {
+  return program.owned_results.empty() || program.owned_results[i];
 }
 
-void drop(std::span<c10::TensorImpl*> out) {
-  for (c10::TensorImpl*& t : out) {
-    if (t) c10::raw::intrusive_ptr::decref(t);
-    t = nullptr;
+// Gives each result a reference of its own.
+void own(const HostProgram& program, std::span<c10::TensorImpl*> out) {
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i] && !is_owned(program, i)) c10::raw::intrusive_ptr::incref(out[i]);
+}
+
+void drop(const HostProgram& program, std::span<c10::TensorImpl*> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] && is_owned(program, i)) c10::raw::intrusive_ptr::decref(out[i]);
+    out[i] = nullptr;
   }
 }
 
@@ -118,6 +121,8 @@ void host_parallel_for(int64_t begin, int64_t end, int64_t grain, fxjit_kernel f
   torch_parallel_for(begin, end, grain, fn, ctx);  // kernels do not throw, so its status is always success
 }
 
+bool requires_grad(void* tensor) { return static_cast<c10::TensorImpl*>(tensor)->requires_grad(); }
+
 bool run_specialised(fxjit_specialised forward, const HostProgram& program, std::span<c10::TensorImpl* const> in,
                      const int64_t* scalars, std::span<c10::TensorImpl*> out, const HostState& state) {
   for (int32_t i : program.mutated_inputs) check_writable(in[static_cast<size_t>(i)]);
@@ -125,16 +130,14 @@ bool run_specialised(fxjit_specialised forward, const HostProgram& program, std:
   Frame frame(program, state);
   auto* values = reinterpret_cast<const fxjit_value*>(in.data());
   fxjit_status status = forward(frame.get(), values, scalars, reinterpret_cast<fxjit_value*>(out.data()));
-  forget_borrowed(program, out);
+  if (C10_LIKELY(status == FXJIT_OK)) {
+    own(program, out);
+  } else {
+    drop(program, out);
+  }
   frame.clear();
-  if (status == FXJIT_GUARD) {
-    drop(out);
-    return false;
-  }
-  if (status != FXJIT_OK) {
-    drop(out);
-    raise(frame, status);
-  }
+  if (status == FXJIT_GUARD) return false;
+  if (status != FXJIT_OK) raise(frame, status);
   for (int32_t i : program.mutated_inputs) in[static_cast<size_t>(i)]->bump_version();
   return true;
 }

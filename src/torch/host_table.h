@@ -12,8 +12,9 @@
 namespace fxjit::inline v0::torch_ {
 
 // `in` are borrowed, in the program's order; `out` receives owned references (NULL where forward left one empty).
-// `state` is what guards see as frame->words. Returns false where a guard did not hold: nothing was done. Exceptions of
-// callees are rethrown as they are; the slots and `out` are empty then. Thread-safe: each call has its own frame.
+// Returns false where a guard did not hold: nothing was done. Exceptions of callees are rethrown as they are; the slots
+// and `out` are empty then. `state` is what frame->words shows to the guards: included keys, excluded keys, flags.
+// Thread-safe: each call has its own frame.
 bool run_specialised(fxjit_specialised forward, const HostProgram& program, std::span<c10::TensorImpl* const> in,
                      const int64_t* scalars, std::span<c10::TensorImpl*> out, const HostState& state);
 
