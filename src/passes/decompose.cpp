@@ -1,0 +1,68 @@
+#include "passes/decompose.h"
+
+#include <string_view>
+
+#include "support/errors.h"
+
+namespace fxjit::inline v0::passes {
+namespace {
+
+struct Row {
+  std::string_view schema;
+  Decomposition apply;
+};
+
+constexpr Row kRows[] = {
+    {"aten::softmax.int", decompose_softmax},
+    {"aten::_softmax", decompose_softmax},
+    {"aten::log_softmax.int", decompose_log_softmax},
+    {"aten::_log_softmax", decompose_log_softmax},
+    {"aten::layer_norm", decompose_layer_norm},
+    {"aten::native_layer_norm", decompose_native_layer_norm},
+    {"aten::batch_norm", decompose_batch_norm},
+};
+
+Decomposition find(std::string_view schema) {
+  for (const Row& row : kRows)
+    if (row.schema == schema) return row.apply;
+  return nullptr;
+}
+
+}  // namespace
+
+bool decomposes(std::string_view schema) { return find(schema) != nullptr; }
+
+const TensorType* row_operand(const fx::Node* x, ShapeEnv& env) {
+  if (!x || !x->tensor_type()) return nullptr;
+  const TensorType& t = *x->tensor_type();
+  bool type = t.dtype == DType::Float32 || is_half(t.dtype);
+  if (!type || t.device != DeviceKind::CPU || t.rank() == 0 || !is_contiguous(env, t)) return nullptr;
+  for (Dim d : t.sizes)
+    if (env.is_const(d, 0)) return nullptr;
+  return &t;
+}
+
+Result<bool> decompose(PassContext& context) {
+  bool changed = false;
+  TypedBuilder build(*context.graph, context.env);
+  for (fx::Node* n : context.graph->nodes()) {
+    Decomposition apply = find(schema_of(*n));
+    if (!apply) continue;
+    auto scope = context.graph->inserting_before(n);
+    build.set_origin(n);
+    fx::Node* value = apply(*n, build);
+    if (!value) continue;
+    if (value != n) {
+      if (n->tensor_type())
+        FXJIT_CHECK(value->tensor_type()->dtype == n->tensor_type()->dtype &&
+                        value->tensor_type()->sizes == n->tensor_type()->sizes,
+                    "decomposing %", n->name(), " changed its type");
+      n->replace_all_uses_with(value);
+    }
+    context.graph->erase_node(n);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace fxjit::inline v0::passes

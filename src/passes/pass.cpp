@@ -1,0 +1,57 @@
+#include "passes/pass.h"
+
+#include "fxjit/fx/callable.h"
+#include "passes/canonicalize.h"
+#include "passes/cse.h"
+#include "passes/dce.h"
+#include "passes/decompose.h"
+#include "passes/functionalize.h"
+#include "passes/fuse.h"
+#include "passes/infer.h"
+#include "support/dump.h"
+#include "support/timer.h"
+
+namespace fxjit::inline v0::passes {
+namespace {
+
+struct Pass {
+  std::string_view name;
+  Result<bool> (*run)(PassContext&);
+};
+
+constexpr Pass kPasses[] = {
+#define FXJIT_PASS(name, what) {#name, name},
+#include "passes/passes.def"
+#undef FXJIT_PASS
+};
+
+}  // namespace
+
+Result<std::vector<PassTime>> run_passes(PassContext& context) {
+  support::Dump dump(context.options.dump);
+  auto show = [&](std::string_view after) {
+    if (dump.wants(support::DumpStage::Graph))
+      dump.write(support::DumpStage::Graph, after, print_typed(*context.graph, context.env));
+  };
+  show("imported");
+  if (context.options.verify) verify(context);
+  std::vector<PassTime> times;
+  for (const Pass& pass : kPasses) {
+    if (context.options.skips(pass.name)) continue;
+    support::Timer timer;
+    Result<bool> changed = pass.run(context);
+    if (!changed) return Failure{std::string(pass.name) + ": " + changed.reason()};
+    times.push_back({pass.name, timer.milliseconds(), *changed});
+    if (*changed) show(pass.name);
+    if (context.options.verify) verify(context);
+  }
+  return times;
+}
+
+std::string_view schema_of(const fx::Node& n) {
+  return n.op() == fx::Opcode::CallFunction ? n.callable().qualified_name() : std::string_view();
+}
+
+bool is_call(const fx::Node& n, std::string_view schema) { return schema_of(n) == schema; }
+
+}  // namespace fxjit::inline v0::passes
