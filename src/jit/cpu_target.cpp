@@ -24,6 +24,8 @@ constexpr CpuTarget kAvx2 = {"avx2", "x86-64-v3",
                              ",-amx-tile,-gfni,-vaes,-vpclmulqdq"};
 #undef FXJIT_V3
 
+constexpr CpuTarget kBaseline = {"x86-64", "x86-64", ""};
+
 constexpr bool has(uint64_t word, uint64_t mask) { return (word & mask) == mask; }
 constexpr uint64_t bits(std::initializer_list<int> positions) {
   uint64_t mask = 0;
@@ -51,6 +53,7 @@ CpuWords read_words() {
 
 const CpuTarget& avx512_target() { return kAvx512; }
 const CpuTarget& avx2_target() { return kAvx2; }
+const CpuTarget& baseline_target() { return kBaseline; }
 
 const CpuTarget* find_target(std::string_view name) {
   for (const CpuTarget* t : {&kAvx512, &kAvx2}) {
@@ -77,7 +80,9 @@ CpuFacts host_facts() {
   return facts;
 }
 
-bool runs_here(const CpuTarget& target) { return &target == &kAvx512 ? host_facts().v4 : host_facts().v3; }
+bool runs_here(const CpuTarget& target) {
+  return &target == &kBaseline || (&target == &kAvx512 ? host_facts().v4 : host_facts().v3);
+}
 
 Result<const CpuTarget*> host_target() {
   if (host_facts().v4) return &kAvx512;

@@ -19,7 +19,10 @@ struct CpuTarget {
 const CpuTarget& avx512_target();
 const CpuTarget& avx2_target();
 
-// By name; nullptr for a name that is neither.
+// What every x86-64 runs: host functions, which hold no vectors, are compiled for it on all machines.
+const CpuTarget& baseline_target();
+
+// One of the two kernel targets by name; nullptr for a name that is neither.
 const CpuTarget* find_target(std::string_view name);
 
 // What cpuid and xgetbv say: the instruction sets of a target count only where the system saves their registers.
