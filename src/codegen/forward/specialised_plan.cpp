@@ -7,12 +7,21 @@
 namespace fxjit::inline v0::codegen {
 namespace {
 
-// _operator.getitem of a kernel with several results: not a call, but the name of one of them.
-const fx::Node* kernel_of_getitem(const fx::Node& n) {
+// _operator.getitem of a kernel or operator with several results: not a call, but the name of one of them.
+const fx::Node* tuple_of_getitem(const fx::Node& n) {
   if (n.op() != fx::Opcode::CallFunction || n.callable().qualified_name() != "_operator.getitem") return nullptr;
   const fx::Node* tuple = n.arg(0).node_or_null();
-  const kernel::KernelCall* call = tuple ? kernel_call_of(*tuple) : nullptr;
-  return call && call->results.size() != 1 ? tuple : nullptr;
+  if (!tuple || tuple->op() != fx::Opcode::CallFunction) return nullptr;
+  const kernel::KernelCall* call = kernel_call_of(*tuple);
+  return call ? (call->results.size() != 1 ? tuple : nullptr) : (tuple->tensor_type() ? nullptr : tuple);
+}
+
+// How many of an operator's results the graph names; 0 where its one result is the node itself.
+int32_t named_results(const fx::Node& n) {
+  int64_t count = 0;
+  for (const fx::Node* user : n.users())
+    if (tuple_of_getitem(*user) == &n) count = std::max(count, user->arg(1).as_int() + 1);
+  return static_cast<int32_t>(count);
 }
 
 class Planner {
@@ -69,7 +78,7 @@ class Planner {
       case fx::Opcode::Root:
         FXJIT_UNREACHABLE("in a typed graph: ", n.format_node());
     }
-    if (const fx::Node* tuple = kernel_of_getitem(n)) {
+    if (const fx::Node* tuple = tuple_of_getitem(n)) {
       plan_.value_by_id[n.id()] = first_result_[tuple->id()] + static_cast<int32_t>(n.arg(1).as_int());
       return;
     }
@@ -81,6 +90,12 @@ class Planner {
       }
       first_result_[n.id()] = step.results.empty() ? -1 : step.results[0];
       if (step.results.size() == 1) plan_.value_by_id[n.id()] = step.results[0];
+    } else if (const int32_t count = named_results(n)) {
+      std::vector<TensorTypePtr> types(count);
+      for (const fx::Node* user : n.users())
+        if (tuple_of_getitem(*user) == &n) types[user->arg(1).as_int()] = user->tensor_type();
+      for (TensorTypePtr& type : types) step.results.push_back(add_value(ForwardValue::Slot, -1, std::move(type)));
+      first_result_[n.id()] = step.results[0];
     } else {
       step.results.push_back(add_value(ForwardValue::Slot, -1, n.tensor_type()));
       plan_.value_by_id[n.id()] = step.results[0];
@@ -91,7 +106,7 @@ class Planner {
   // What a callee or the caller sees must be a tensor, in a slot.
   void mark_callee_operands(const fx::Node& n) {
     const bool output = n.op() == fx::Opcode::Output;
-    if (!output && (n.op() != fx::Opcode::CallFunction || kernel_of_getitem(n))) return;
+    if (!output && (n.op() != fx::Opcode::CallFunction || tuple_of_getitem(n))) return;
     const kernel::KernelCall* call = output ? nullptr : kernel_call_of(n);
     if (!call) {
       for (const fx::Node* input : n.all_input_nodes()) needs_slot(*input);
@@ -216,7 +231,7 @@ class Planner {
   ShapeEnv& env_;
   const ForwardInputs& inputs_;
   SpecialisedPlan plan_;
-  std::vector<int32_t> first_result_;  // by Node::id of a kernel: its first result
+  std::vector<int32_t> first_result_;  // by Node::id of what has several results: the first one
   const fx::Node* output_ = nullptr;
   std::vector<int32_t> free_slots_, free_regions_;
 };
