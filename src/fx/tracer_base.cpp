@@ -49,6 +49,22 @@ Argument TracerBase::create_arg(const Argument& a) {
   return items.empty() ? a : Argument::rebuild(a, items);
 }
 
+Argument GraphAppendingTracer::create_arg(const Argument& a) {
+  const Object* o = a.object_or_null();
+  if (!o || (o->object_kind() != ObjectKind::Tensor && o->object_kind() != ObjectKind::Parameter)) {
+    return TracerBase::create_arg(a);
+  }
+  Module* owner = graph().owning_module();
+  if (!owner) return a;
+  for (int64_t i = 0;; ++i) {
+    const std::string name = concat("_tensor_constant", i);
+    const ObjectRef there = owner->attribute(name);
+    if (there && there->identity() != o->identity()) continue;
+    if (!there) owner->set_attribute(name, ObjectRef(&a.as_object()), AttributeKind::Buffer);
+    return create_node(Opcode::GetAttr, name, Argument::tuple({}), Argument::dict({}));
+  }
+}
+
 Node* TracerBase::create_node(Opcode op, const Target& target, Argument args, Argument kwargs,
                               std::optional<std::string_view> name, Argument type) {
   return graph_->create_node(op, target, std::move(args), std::move(kwargs), name, std::move(type));

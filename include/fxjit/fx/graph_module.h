@@ -48,7 +48,7 @@ class FXJIT_API GraphModule : public Module {
 
   Graph& graph() const { return *graph_; }
   const GraphPtr& graph_ptr() const { return graph_; }
-  // Takes the graph (a copy of it if another GraphModule owns it) and recompiles.
+  // Takes the graph itself, and recompiles.
   void set_graph(GraphPtr graph);
   // Makes the graph as it is now what runs. Until then an edited graph changes nothing.
   void recompile();
@@ -81,7 +81,8 @@ class FXJIT_API GraphModule : public Module {
   bool delete_submodule(std::string_view path);
   void delete_all_unused_submodules();
 
-  const ExecutorPtr& executor();
+  // Null as long as no factory is registered and none was set.
+  ExecutorPtr executor();
   void set_executor(ExecutorPtr executor);
 
  private:

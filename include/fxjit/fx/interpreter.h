@@ -58,7 +58,6 @@ class FXJIT_API Interpreter {
   Value load(const Argument& a);  // nodes replaced by their values
 
  private:
-  void bind(std::span<const Value> args, const Value& kwargs);
   void find_last_uses();
 
   Module* module_;
@@ -66,9 +65,9 @@ class FXJIT_API Interpreter {
   const Graph& graph_;
   OperatorResolver* resolver_;
   const Node* current_ = nullptr;
-  std::vector<std::optional<Value>> env_;         // by node id
-  std::vector<std::vector<uint32_t>> last_uses_;  // by node id: what is freed after it
-  std::vector<std::optional<Value>> bound_;       // by node id: values of placeholders
+  // By node id.
+  std::vector<std::optional<Value>> env_, preset_, bound_;
+  std::vector<uint32_t> last_user_;
   bool free_values_;
 };
 

@@ -59,6 +59,8 @@ class FXJIT_API TracerBase {
 class FXJIT_API GraphAppendingTracer : public TracerBase {
  public:
   explicit GraphAppendingTracer(Graph& graph) : TracerBase(graph) {}
+  // A tensor is stored on the graph's owning module as _tensor_constant{i}; without one it stays an argument.
+  Argument create_arg(const Argument& a) override;
 };
 
 // A function over Proxies with its parameters' names.
