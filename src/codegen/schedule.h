@@ -26,12 +26,16 @@ struct Schedule {
 struct ScheduleOptions {
   bool nontemporal = false;  // the driver's decision, from the size of the outputs; ignored where it does not apply
   bool fast_math = false;
-  int32_t lanes = 16;  // of the target
+  int32_t lanes = 16;  // of the target, and its registers (TargetHooks)
+  int32_t registers = 32;
 };
 
 // U by the size of the body (code size is what compile time is made of), the block so that each unit's part of each
 // output is a multiple of 64 bytes.
 Schedule choose_schedule(const kernel::Kernel& k, const ScheduleOptions& options = {});
+
+// About the number of vector instructions an expression becomes, for choices like these and for the work of a launch.
+int cost_of(const kernel::Kernel& k, const kernel::Expr& e);
 
 // Units that a launch of `k` runs over, for these extents, and the `blocks` field of its fxjit_launch.
 int64_t unit_count(const kernel::Kernel& k, const Schedule& s, const int64_t* extents);

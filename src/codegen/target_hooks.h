@@ -64,6 +64,9 @@ struct TargetHooks {
   virtual bool has_gather(unsigned) const { return false; }
   virtual bool has_scatter(unsigned) const { return false; }
 
+  // Are masks cheap to carry round a loop as they are? Where not, they are carried as integers of the compared width.
+  virtual bool has_mask_registers() const { return false; }
+
   // Called before the return of a kernel that made non-temporal stores.
   virtual void fence_nontemporal(Ir&) const {}
 

@@ -1,0 +1,30 @@
+// How often a row is run through, and what each pass computes, keeps and takes back.
+#pragma once
+
+#include <vector>
+
+#include "codegen/emission.h"
+
+namespace fxjit::inline v0::codegen {
+
+struct RowPass {
+  std::vector<int> reductions;  // expression ids
+  std::vector<char> computed;   // per expression: element values to evaluate in this pass
+  std::vector<int> taken;       // element values read back from scratch
+  std::vector<int> kept;        // element values to write to scratch
+  bool stores = false;          // element stores, all in the last pass: an output may be an input's memory
+};
+
+struct RowPlan {
+  // Per expression: the pass before whose loop its value is known (row values) or can be computed (element values).
+  // 0 without reductions below it, one more than its operand's for a reduction.
+  std::vector<int> stage;
+  std::vector<RowPass> passes;
+  std::vector<int> kept;  // all that goes through scratch, in order of their places there
+};
+
+// Pass p computes the reductions whose operands have stage p. An element value that two passes need and that costs more
+// than a store and a load to compute again goes through scratch.
+RowPlan plan_rows(const kernel::Kernel& k, const std::vector<Level>& levels, const std::vector<char>& needed);
+
+}  // namespace fxjit::inline v0::codegen
