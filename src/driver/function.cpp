@@ -60,8 +60,9 @@ bool Function::wants_recording(std::span<const at::Tensor> inputs) {
   uint64_t signature = signature_of(inputs);
   if (std::find(failed_.begin(), failed_.end(), signature) != failed_.end()) return false;
   if (compiled_ >= kMaxCompilations * static_cast<size_t>(options_.max_specialisations)) {
-    note_locked({"", "generic form", "the program was specialised " + std::to_string(compiled_) +
-                                         " times for inputs that keep changing; see the option max_specialisations"});
+    note_locked({"", "generic form",
+                 "the program was specialised " + std::to_string(compiled_) +
+                     " times for inputs that keep changing; see the option max_specialisations"});
     return false;
   }
   return true;
@@ -124,7 +125,7 @@ std::string Function::code() const {
   auto list = list_.load();
   std::string text;
   for (auto it = list->rbegin(); it != list->rend(); ++it)
-    text += "; ---- specialisation: " + (*it)->report.inputs + " ----\n" + (*it)->llvm + "\n";
+    text += "; ---- specialisation: " + (*it)->report.inputs + " ----\n" + (*it)->print_llvm() + "\n";
   return text;
 }
 

@@ -21,7 +21,8 @@ void print_calls(std::string& out, const char* title, const std::vector<CallRepo
   if (calls.empty()) return;
   out += std::string("    ") + title + ":\n";
   for (const CallReport& c : calls)
-    out += "      " + (c.node.empty() ? "" : c.node + ": ") + c.target + (c.reason.empty() ? "" : ": " + c.reason) + "\n";
+    out +=
+        "      " + (c.node.empty() ? "" : c.node + ": ") + c.target + (c.reason.empty() ? "" : ": " + c.reason) + "\n";
 }
 
 std::string bytes_text(int64_t bytes) {

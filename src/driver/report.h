@@ -29,19 +29,19 @@ struct StageReport {
 };
 
 struct SpecialisationReport {
-  std::string inputs;                // "x: f16[s0] (1)"
-  std::vector<std::string> guards;   // what holds beside the inputs' types
+  std::string inputs;               // "x: f16[s0] (1)"
+  std::vector<std::string> guards;  // what holds beside the inputs' types
   std::vector<KernelReport> kernels;
   std::vector<CallReport> library_calls;
   std::vector<CallReport> aten_calls;
-  std::vector<StageReport> stages;   // in the order of the pipeline
+  std::vector<StageReport> stages;  // in the order of the pipeline
   std::vector<std::string> notes;
   int64_t hits = 0;
 };
 
 struct FXJIT_API Report {
-  std::string capture;                // "checked FX trace", "by example", …
-  std::vector<std::string> notes;     // why earlier ways did not do; what is guarded
+  std::string capture;             // "checked FX trace", "by example", …
+  std::vector<std::string> notes;  // why earlier ways did not do; what is guarded
   std::vector<SpecialisationReport> specialisations;
   std::vector<CallReport> fallbacks;  // calls that ran the generic form or eager, and why; each reason once
   int64_t generic_calls = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct Specialisation {
   fx::Value structure;
 
   std::vector<std::shared_ptr<const void>> code;  // keeps forward and its kernels mapped
-  std::string llvm;                               // of forward and of each kernel, under headings
+  std::function<std::string()> print_llvm;        // of forward and of each kernel, under headings
   SpecialisationReport report;
 
   mutable std::atomic<int64_t> hits{0};

@@ -1,0 +1,114 @@
+#include "driver/compile.h"
+#include "driver/function.h"
+#include "driver/signature.h"
+#include "ops/registry.h"
+#include "passes/decompose.h"
+#include "support/log.h"
+#include "torch/import_record.h"
+#include "torch/recorder.h"
+
+namespace fxjit::inline v0::driver {
+namespace {
+
+bool has_row(std::string_view schema) { return ops::find_schema(schema) || passes::decomposes(schema); }
+
+}  // namespace
+
+struct Recording::Impl {
+  std::shared_ptr<Function> function;
+  std::vector<at::Tensor> inputs;
+  uint64_t signature;
+  CompileRequest request;
+  torch_::Recorder recorder{{&has_row}};
+  std::unique_ptr<torch_::RecordingGuard> on;
+  std::vector<std::string> scopes;
+  support::Timer timer;
+  bool bakes_sizes = false;
+  std::string refusal;
+
+  Impl(std::shared_ptr<Function> f, std::vector<at::Tensor> tensors)
+      : function(std::move(f)),
+        inputs(std::move(tensors)),
+        signature(signature_of(inputs)),
+        request{function->options_, function->input_names_, {}, torch_::host_state(), {}} {
+    for (const at::Tensor& t : inputs) {
+      request.key_sets.push_back(t.key_set().raw_repr());
+      recorder.add_input(t);
+    }
+    on = std::make_unique<torch_::RecordingGuard>(recorder);
+  }
+
+  Result<SpecialisationPtr> compile_record(std::span<const at::Tensor> outputs, const fx::Value& structure) {
+    if (!refusal.empty()) return Failure{refusal};
+    support::Timer import_timer;
+    torch_::ImportOptions options;
+    if (!bakes_sizes)
+      for (const at::Tensor& t : inputs) options.dynamic_sizes.emplace_back(static_cast<size_t>(t.dim()), uint8_t{1});
+    auto program = torch_::import_record(recorder, outputs, options);
+    if (!program) return Failure{name_scope(program.reason())};
+    request.times.add("import", import_timer.milliseconds());
+    auto s = compile(*std::move(program), std::move(request));
+    if (s) (*s)->structure = structure;
+    return s;
+  }
+
+  // Reasons speak of scopes by number; the user knows nodes by name.
+  std::string name_scope(std::string reason) const {
+    size_t at = reason.find("scope ");
+    if (at == std::string::npos) return reason;
+    size_t end = at + 6;
+    while (end < reason.size() && std::isdigit(static_cast<unsigned char>(reason[end]))) ++end;
+    size_t index = end > at + 6 ? std::stoul(reason.substr(at + 6, end - at - 6)) : scopes.size();
+    return index < scopes.size() ? reason.replace(at, end - at, "node " + scopes[index]) : reason;
+  }
+};
+
+Recording::Recording(std::shared_ptr<Function> function, std::vector<at::Tensor> inputs)
+    : impl_(std::make_unique<Impl>(std::move(function), std::move(inputs))) {}
+
+Recording::~Recording() = default;
+
+bool Recording::active() { return torch_::is_recording(); }
+
+void Recording::begin_scope(std::string_view node, bool bakes_sizes) {
+  impl_->bakes_sizes |= bakes_sizes;
+  impl_->recorder.begin_scope(static_cast<int32_t>(impl_->scopes.size()));
+  impl_->scopes.emplace_back(node);
+}
+
+void Recording::end_scope() { impl_->recorder.end_scope(); }
+
+void Recording::refuse(std::string reason) {
+  if (impl_->refusal.empty()) impl_->refusal = std::move(reason);
+}
+
+void Recording::finish(std::vector<at::Tensor> outputs, fx::Value structure) {
+  Impl& r = *impl_;
+  r.on.reset();
+  r.request.times.add("record", r.timer.milliseconds());
+  r.function->recorded_calls_.fetch_add(1, std::memory_order_relaxed);
+  const bool strict = r.function->options().strict;
+  std::string reason;
+  try {
+    auto s = r.compile_record(outputs, structure);
+    if (s) {
+      if (strict && !(*s)->report.aten_calls.empty()) {
+        const CallReport& call = (*s)->report.aten_calls.front();
+        throw RuntimeError("strict: " + call.node + " (" + call.target + ") would be an ATen call" +
+                           (call.reason.empty() ? "" : ": " + call.reason));
+      }
+      r.function->publish(*std::move(s));
+      return;
+    }
+    reason = s.reason();
+  } catch (const InternalError& e) {
+    // A bug of ours costs speed, not the user's program; with `verify` on it is raised.
+    if (r.function->options().verify || strict) throw;
+    support::log(support::parse_log_level(r.function->options().log), support::LogLevel::Error, e.what());
+    reason = std::string("internal error: ") + e.what();
+  }
+  r.function->fail(r.signature, reason);
+  if (strict) throw RuntimeError("strict: the call cannot be compiled: " + reason);
+}
+
+}  // namespace fxjit::inline v0::driver
