@@ -43,7 +43,8 @@ bool other_fits(const fx::Node& n, const TensorType& t) {
          other->tensor_type()->device == t.device;
 }
 
-// True if the call returns its first operand, the very tensor.
+}  // namespace
+
 bool returns_operand(const fx::Node& n, const TensorType& t, ShapeEnv& env) {
   std::string_view schema = schema_of(n);
   if (schema == "aten::to.dtype")
@@ -64,8 +65,6 @@ bool returns_operand(const fx::Node& n, const TensorType& t, ShapeEnv& env) {
   return schema == "aten::positive" || schema == "aten::resolve_conj" || schema == "aten::resolve_neg" ||
          schema == "aten::lift_fresh";
 }
-
-}  // namespace
 
 Result<bool> canonicalize(PassContext& context) {
   bool changed = false;

@@ -8,4 +8,7 @@ namespace fxjit::inline v0::passes {
 
 Result<bool> canonicalize(PassContext& context);
 
+// True if the call gives back its first operand, of type `t`: the very tensor.
+bool returns_operand(const fx::Node& n, const TensorType& t, ShapeEnv& env);
+
 }  // namespace fxjit::inline v0::passes
