@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <new>
@@ -103,11 +102,6 @@ void drop(const HostProgram& program, std::span<c10::TensorImpl*> out) {
   throw InternalError("a compiled call failed without an exception");
 }
 
-// In eager, writing an inference tensor outside of inference mode raises before it writes.
-void check_writable(c10::TensorImpl* t) {
-  if (t->is_inference() && !c10::InferenceMode::is_enabled()) t->bump_version();
-}
-
 }  // namespace
 
 HostCall::~HostCall() = default;
@@ -125,7 +119,6 @@ bool requires_grad(void* tensor) { return static_cast<c10::TensorImpl*>(tensor)-
 
 bool run_specialised(fxjit_specialised forward, const HostProgram& program, std::span<c10::TensorImpl* const> in,
                      const int64_t* scalars, std::span<c10::TensorImpl*> out, const HostState& state) {
-  for (int32_t i : program.mutated_inputs) check_writable(in[static_cast<size_t>(i)]);
   std::fill(out.begin(), out.end(), nullptr);
   Frame frame(program, state);
   auto* values = reinterpret_cast<const fxjit_value*>(in.data());

@@ -102,6 +102,7 @@ std::string check_layout(const codegen::TensorLayout& layout) {
       sample({2, 3, 4, 5, 7}, {420, 140, 35, 7, 1}, 11, c10::ScalarType::Half),
       sample({2, 1, 3, 1, 2, 1}, {6, 6, 2, 2, 1, 1}, 1, c10::ScalarType::Bool),
   };
+  samples.push_back(at::detail::empty_meta({2, 3}, c10::ScalarType::Long));  // a device that is not 0
   samples[1].unsafeGetTensorImpl()->bump_version();
   samples[1].unsafeGetTensorImpl()->bump_version();
   samples[0].set_requires_grad(true);

@@ -32,39 +32,42 @@ c10::DataPtr allocate(size_t bytes) {
   return {block->data, block, &delete_block, c10::Device(c10::DeviceType::CPU)};
 }
 
-// Bytes from the first element to the last, and whether the strides are row-major. Overflow goes to torch's checks.
-size_t storage_bytes(size_t item, int32_t rank, const int64_t* sizes, const int64_t* strides, bool* contiguous) {
+// Bytes from the first element to the last, and whether the strides are row-major. False where torch would raise.
+bool storage_bytes(size_t item, int32_t rank, const int64_t* sizes, const int64_t* strides, size_t* bytes,
+                   bool* contiguous) {
   int64_t last = 0;
   int64_t expected = 1;
-  bool overflow = false;
+  bool bad = false;
   bool row_major = true;
+  bool empty = false;
   for (int32_t i = rank - 1; i >= 0; --i) {
-    if (C10_UNLIKELY(sizes[i] <= 0)) {  // 0: no storage; negative: the error that eager gives
-      *contiguous = false;
-      return at::detail::computeStorageNbytes({sizes, static_cast<size_t>(rank)}, {strides, static_cast<size_t>(rank)},
-                                              item);
-    }
+    bad |= sizes[i] < 0;
+    empty |= sizes[i] == 0;
     row_major &= strides[i] == expected;
     int64_t step;
-    overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step);
-    overflow |= __builtin_add_overflow(last, step, &last);
-    overflow |= __builtin_mul_overflow(expected, sizes[i], &expected);
+    bad |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step);
+    bad |= __builtin_add_overflow(last, step, &last);
+    bad |= __builtin_mul_overflow(expected, sizes[i] == 0 ? 1 : sizes[i], &expected);
   }
   *contiguous = row_major;
-  size_t bytes;
-  overflow |= __builtin_mul_overflow(static_cast<size_t>(last) + 1, item, &bytes);
-  if (C10_UNLIKELY(overflow))
-    return at::detail::computeStorageNbytes({sizes, static_cast<size_t>(rank)}, {strides, static_cast<size_t>(rank)},
-                                            item);
-  return bytes;
+  if (empty) last = -1;
+  bad |= __builtin_mul_overflow(last + 1, static_cast<int64_t>(item), reinterpret_cast<int64_t*>(bytes));
+  return !bad;
 }
 
 }  // namespace
 
 c10::intrusive_ptr<c10::TensorImpl> make_output(DType dtype, int32_t rank, const int64_t* sizes, const int64_t* strides,
                                                 void** data) {
+  c10::IntArrayRef shape(sizes, static_cast<size_t>(rank));
+  c10::IntArrayRef steps(strides, static_cast<size_t>(rank));
   bool contiguous;
-  size_t bytes = storage_bytes(size_of(dtype), rank, sizes, strides, &contiguous);
+  size_t bytes = 0;
+  if (C10_UNLIKELY(!storage_bytes(size_of(dtype), rank, sizes, strides, &bytes, &contiguous))) {
+    at::Tensor t = at::detail::empty_strided_cpu(shape, steps, to_scalar_type(dtype));  // raises what eager raises
+    *data = t.unsafeGetTensorImpl()->mutable_data();
+    return t.getIntrusivePtr();
+  }
   c10::DataPtr memory = allocate(bytes);
   *data = memory.get();
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
@@ -73,11 +76,10 @@ c10::intrusive_ptr<c10::TensorImpl> make_output(DType dtype, int32_t rank, const
   auto impl =
       c10::make_intrusive<c10::TensorImpl>(c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::CPU),
                                            caffe2::TypeMeta::fromScalarType(to_scalar_type(dtype)));
-  c10::IntArrayRef shape(sizes, static_cast<size_t>(rank));
   if (contiguous) {
     impl->set_sizes_contiguous(shape);  // half the price of deciding contiguity from the strides
   } else {
-    impl->set_sizes_and_strides(shape, {strides, static_cast<size_t>(rank)});
+    impl->set_sizes_and_strides(shape, steps);
   }
   return impl;
 }
