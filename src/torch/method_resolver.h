@@ -29,6 +29,8 @@ MethodResolver& method_resolver();
 std::optional<fx::Value> call_overloaded(std::string_view name, std::span<const fx::Value> args,
                                          const fx::Value& kwargs);
 bool has_operator(std::string_view name);
+// Whether `f` is an operator of ATen, by schema or by name: its calls go to the dispatcher and nowhere else.
+bool is_operator(const fx::Callable& f);
 
 // x[index], as torch's Python indexing: ints, slices, None, ..., bools, tensors, and tuples of these.
 fx::Value get_item(const fx::Value& tensor, const fx::Value& index);
