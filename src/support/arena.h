@@ -18,11 +18,11 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   void* allocate(size_t bytes, size_t alignment) {
-    const size_t start = (used_ + alignment - 1) & ~(alignment - 1);
-    if (start + bytes > capacity_) [[unlikely]]
+    const uintptr_t start = (next_ + alignment - 1) & ~(uintptr_t{alignment} - 1);
+    if (start + bytes > end_) [[unlikely]]
       return allocate_in_new_chunk(bytes, alignment);
-    used_ = start + bytes;
-    return base_ + start;
+    next_ = start + bytes;
+    return reinterpret_cast<void*>(start);
   }
   template <class T>
   T* allocate_array(size_t n) {
@@ -41,18 +41,15 @@ class Arena {
     const size_t size = std::max(next_chunk_, bytes + alignment);
     if (next_chunk_ < (size_t{1} << 20)) next_chunk_ *= 2;
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(size));
-    base_ = chunks_.back().get();
-    capacity_ = size;
     bytes_ += size;
-    const size_t misalignment = reinterpret_cast<uintptr_t>(base_) & (alignment - 1);
-    const size_t start = misalignment ? alignment - misalignment : 0;
-    used_ = start + bytes;
-    return base_ + start;
+    next_ = reinterpret_cast<uintptr_t>(chunks_.back().get());
+    end_ = next_ + size;
+    return allocate(bytes, alignment);
   }
 
   std::vector<std::unique_ptr<char[]>> chunks_;
-  char* base_ = nullptr;
-  size_t used_ = 0, capacity_ = 0, next_chunk_, bytes_ = 0;
+  uintptr_t next_ = 0, end_ = 0;
+  size_t next_chunk_, bytes_ = 0;
 };
 
 }  // namespace fxjit::inline v0::support
