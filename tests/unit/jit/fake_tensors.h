@@ -1,0 +1,237 @@
+// A host for the specialised form of `forward`, without torch: tensors are structs of our own, kernels are functions.
+#pragma once
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/forward/specialised_plan.h"
+#include "fxjit/fx/graph.h"
+#include "jit/forward_jit.h"
+#include "runtime/abi.h"
+
+namespace fxjit::test {
+
+struct FakeStorage {
+  int64_t padding = 0;
+  void* data = nullptr;
+};
+
+struct FakeVersion {
+  int64_t references = 1;
+  uint32_t value = 0;
+};
+
+// Fields in another order than torch's, and only three sizes inline.
+struct FakeTensor {
+  static inline int live = 0;
+  int64_t references = 1;
+  uint64_t key_set = 0x8001;
+  FakeStorage* storage = nullptr;
+  int8_t device_type = 0;
+  int8_t device_index = -1;
+  uint16_t dtype = 6;
+  uint64_t rank = 0;
+  union {
+    int64_t inline_sizes[6];
+    int64_t* outside;
+  };
+  int64_t storage_offset = 0;
+  FakeVersion* version = nullptr;
+  void* autograd = nullptr;
+  // Ours, not the layout's.
+  std::vector<char> memory;
+  std::vector<int64_t> geometry;
+  FakeStorage own_storage;
+  FakeVersion own_version;
+
+  FakeTensor(DType t, std::vector<int64_t> sizes, std::vector<int64_t> strides = {}) {
+    ++live;
+    dtype = static_cast<uint16_t>(t);
+    rank = sizes.size();
+    if (strides.empty()) {
+      strides.assign(rank, 1);
+      for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
+    }
+    int64_t numel = 1, last = 0;
+    for (size_t i = 0; i < rank; ++i) {
+      numel *= sizes[i];
+      last += (sizes[i] - 1) * strides[i];
+    }
+    geometry = sizes;
+    geometry.insert(geometry.end(), strides.begin(), strides.end());
+    if (rank <= 3) {
+      for (size_t i = 0; i < rank; ++i) {
+        inline_sizes[i] = sizes[i];
+        inline_sizes[3 + i] = strides[i];
+      }
+    } else {
+      outside = geometry.data();
+    }
+    memory.resize(numel == 0 ? 0 : static_cast<size_t>(last + 1) * size_of(t));
+    own_storage.data = memory.data();
+    storage = &own_storage;
+    version = &own_version;
+  }
+  ~FakeTensor() { --live; }
+  FakeTensor(const FakeTensor&) = delete;
+
+  template <class T>
+  T* data() {
+    return static_cast<T*>(storage->data) + storage_offset;
+  }
+  static codegen::TensorLayout layout();
+};
+
+inline codegen::TensorLayout FakeTensor::layout() {
+  codegen::TensorLayout l;
+  alignas(FakeTensor) char room[sizeof(FakeTensor)];
+  auto* t = reinterpret_cast<FakeTensor*>(room);
+  auto at = [&](const void* field) { return static_cast<int32_t>(static_cast<const char*>(field) - room); };
+  l.storage = at(&t->storage);
+  l.autograd_meta = at(&t->autograd);
+  l.version_counter = at(&t->version);
+  l.rank = at(&t->rank);
+  l.inline_sizes = at(&t->inline_sizes);
+  l.inline_rank = 3;
+  l.storage_offset = at(&t->storage_offset);
+  l.dtype = at(&t->dtype);
+  l.device_type = at(&t->device_type);
+  l.device_index = at(&t->device_index);
+  l.key_set = at(&t->key_set);
+  l.storage_data = offsetof(FakeStorage, data);
+  l.version = offsetof(FakeVersion, value);
+  return l;
+}
+
+using TensorPtr = std::unique_ptr<FakeTensor>;
+
+class SpecialisedHost {
+ public:
+  SpecialisedHost(fx::GraphPtr graph, std::shared_ptr<ShapeEnv> env, codegen::ForwardInputs inputs)
+      : inputs_(std::move(inputs)), graph_(std::move(graph)), env_(std::move(env)) {
+    inputs_.layout = FakeTensor::layout();
+    plan_ = codegen::plan_specialised(*graph_, *env_, inputs_);
+  }
+
+  // Functions for kernels by node; the second one for its nontemporal variant.
+  std::map<const fx::Node*, std::pair<fxjit_kernel, fxjit_kernel>> kernels;
+  // What calls through the table do, by the callee's name; the result is put into the node's slot.
+  std::map<std::string, std::function<FakeTensor*(SpecialisedHost&, const fx::Node&)>> callees;
+  std::string failing_callee;
+  std::vector<std::string> ran;  // callees, in order, and "empty", "data", "release"
+  std::vector<uint64_t> words;
+  std::vector<int64_t> symbols;
+  int left_behind = 0;
+
+  const codegen::SpecialisedPlan& plan() const { return plan_; }
+  std::string text() const { return jit::specialised_llvm(*graph_, *env_, inputs_, plan_); }
+
+  fxjit_status run(const std::vector<FakeTensor*>& in, std::vector<int64_t> scalars = {}) {
+    if (!compiled_.function) compile();
+    outputs.clear();
+    ran.clear();
+    slots_.assign(static_cast<size_t>(plan_.slots), nullptr);
+    symbols.assign(static_cast<size_t>(plan_.symbols), -77);
+    frame_.slots = slots_.data();
+    frame_.symbols = symbols.data();
+    frame_.words = words.data();
+    frame_.program = this;
+    scalars.resize(static_cast<size_t>(plan_.inputs) + 1);
+    std::vector<fxjit_value> out(plan_.outputs.size(), nullptr);
+    const fxjit_status status =
+        compiled_.function(&frame_, reinterpret_cast<const fxjit_value*>(in.data()), scalars.data(), out.data());
+    for (size_t i = 0; i < out.size(); ++i) {
+      auto* t = static_cast<FakeTensor*>(out[i]);
+      if (t && plan_.outputs[i].owned) outputs.emplace_back(t);
+      if (t && !plan_.outputs[i].owned) borrowed.push_back(t);
+    }
+    left_behind = 0;
+    for (int32_t i = plan_.inputs; i < plan_.slots; ++i) {
+      if (!slots_[i]) continue;
+      ++left_behind;
+      delete static_cast<FakeTensor*>(slots_[i]);
+    }
+    return status;
+  }
+  std::vector<TensorPtr> outputs;  // owned ones, in order
+  std::vector<FakeTensor*> borrowed;
+
+  FakeTensor* tensor(const fx::Node& n) { return static_cast<FakeTensor*>(slots_[plan_.slot_of(n)]); }
+
+ private:
+  void compile() {
+    static constexpr fxjit_table table{&SpecialisedHost::call, &SpecialisedHost::release, &SpecialisedHost::empty,
+                                       &SpecialisedHost::data};
+    std::vector<fxjit_kernel> functions(2 * plan_.steps.size(), nullptr);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const auto it = kernels.find(plan_.steps[i].node);
+      if (it == kernels.end()) continue;
+      functions[2 * i] = it->second.first;
+      functions[2 * i + 1] = it->second.second;
+    }
+    compiled_ = jit::compile_specialised(
+        *graph_, *env_, inputs_, plan_, functions,
+        {&table, [](void* t) { return static_cast<FakeTensor*>(t)->autograd != nullptr; }}, jit::baseline_target());
+    frame_.table = &table;
+    arena_.resize(1 << 20);
+    frame_.arena = arena_.data();  // large enough: fxjit_arena_reserve only grows frames of the runtime's pool
+    frame_.arena_bytes = arena_.size();
+  }
+
+  static SpecialisedHost& host_of(fxjit_frame* frame) {
+    return *static_cast<SpecialisedHost*>(const_cast<void*>(frame->program));
+  }
+
+  static fxjit_status call(fxjit_frame* frame, int32_t index) {
+    SpecialisedHost& host = host_of(frame);
+    const codegen::SpecialisedStep& step = host.plan_.steps[index];
+    const std::string name(step.node->callable().qualified_name());
+    host.ran.push_back(name);
+    if (name == host.failing_callee) return FXJIT_ERROR;
+    FakeTensor* result = host.callees.at(name)(host, *step.node);
+    host.fill(host.plan_.values[step.results.at(0)].index, result);
+    return FXJIT_OK;
+  }
+
+  static void release(fxjit_frame* frame, int32_t slot) {
+    host_of(frame).ran.push_back("release");
+    delete static_cast<FakeTensor*>(frame->slots[slot]);
+    frame->slots[slot] = nullptr;
+  }
+
+  static fxjit_status empty(fxjit_frame* frame, int32_t slot, int32_t dtype, int32_t rank, const int64_t* sizes,
+                            const int64_t* strides, void** data) {
+    SpecialisedHost& host = host_of(frame);
+    host.ran.push_back("empty");
+    auto* t = new FakeTensor(static_cast<DType>(dtype), {sizes, sizes + rank}, {strides, strides + rank});
+    host.fill(slot, t);
+    *data = t->data<char>();
+    return FXJIT_OK;
+  }
+
+  static void* data(fxjit_frame* frame, int32_t slot) {
+    host_of(frame).ran.push_back("data");
+    auto* t = static_cast<FakeTensor*>(frame->slots[slot]);
+    return static_cast<char*>(t->storage->data) + t->storage_offset * size_of(static_cast<DType>(t->dtype));
+  }
+
+  void fill(int32_t slot, FakeTensor* t) {
+    if (slots_.at(slot)) std::abort();  // the plan put two values into one slot
+    slots_[slot] = t;
+  }
+
+  codegen::ForwardInputs inputs_;
+  fx::GraphPtr graph_;
+  std::shared_ptr<ShapeEnv> env_;
+  codegen::SpecialisedPlan plan_;
+  jit::CompiledForward<fxjit_specialised> compiled_;
+  fxjit_frame frame_{};
+  std::vector<fxjit_value> slots_;
+  std::vector<char> arena_;
+};
+
+}  // namespace fxjit::test

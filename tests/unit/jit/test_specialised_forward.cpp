@@ -1,0 +1,251 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "fake_tensors.h"
+#include "fxjit/errors.h"
+#include "typed_graphs.h"
+
+namespace fxjit {
+namespace {
+
+using fx::Argument;
+using fx::Node;
+using test::FakeTensor;
+using test::SpecialisedHost;
+using test::TensorPtr;
+using test::TypedGraph;
+
+// What kernels saw, for tests that look at launches.
+struct Seen {
+  int64_t begin, end;
+  std::vector<int64_t> extents;
+  int64_t blocks;
+  void* first;
+};
+std::vector<Seen> seen;
+
+float* buffer(void* ctx, int i) { return static_cast<float*>(static_cast<fxjit_launch*>(ctx)->pointers[i]); }
+int64_t extent(void* ctx, int axis = 0) { return static_cast<fxjit_launch*>(ctx)->extents[axis]; }
+
+// Kernels of one axis; one unit is the whole of it unless the extent is above the block.
+void add_kernel(int64_t begin, int64_t end, void* ctx) {
+  seen.push_back({begin, end, {extent(ctx)}, static_cast<fxjit_launch*>(ctx)->blocks, buffer(ctx, 0)});
+  for (int64_t i = begin * 4096; i < std::min(end * 4096, extent(ctx)); ++i) {
+    buffer(ctx, 2)[i] = buffer(ctx, 0)[i] + buffer(ctx, 1)[i];
+  }
+}
+void double_kernel(int64_t begin, int64_t end, void* ctx) {
+  seen.push_back({begin, end, {extent(ctx)}, static_cast<fxjit_launch*>(ctx)->blocks, buffer(ctx, 0)});
+  for (int64_t i = begin * 4096; i < std::min(end * 4096, extent(ctx)); ++i) buffer(ctx, 1)[i] = 2 * buffer(ctx, 0)[i];
+}
+
+TensorPtr tensor(std::vector<int64_t> sizes, float first = 1, std::vector<int64_t> strides = {}) {
+  auto t = std::make_unique<FakeTensor>(DType::Float32, std::move(sizes), std::move(strides));
+  for (size_t i = 0; i < t->memory.size() / 4; ++i) t->data<float>()[i] = first + static_cast<float>(i);
+  return t;
+}
+
+class SpecialisedForward : public testing::Test {
+ protected:
+  void SetUp() override { seen.clear(); }
+  void TearDown() override { EXPECT_EQ(FakeTensor::live, 0); }
+};
+
+// x + y over [n]: with a symbol for n, or for 16 elements.
+struct Addition {
+  TypedGraph g;
+  Node* sum;
+  explicit Addition(bool symbolic) {
+    const Dim n = symbolic ? g.size(0, 0, 16) : g.env->constant(16);
+    auto t = g.type(DType::Float32, {n});
+    Node* x = g.input("x", t);
+    Node* y = g.input("y", t);
+    sum = g.launch(g.kernel("fused_add", 2, {t}, n), {x, y});
+    g.graph->output(sum);
+  }
+  SpecialisedHost host() {
+    SpecialisedHost h(g.graph, g.env, g.inputs);
+    h.kernels[sum] = {add_kernel, nullptr};
+    return h;
+  }
+};
+
+TEST_F(SpecialisedForward, RunsAKernel) {
+  Addition a(false);
+  SpecialisedHost host = a.host();
+  auto x = tensor({16}, 1), y = tensor({16}, 100);
+  ASSERT_EQ(host.run({x.get(), y.get()}), FXJIT_OK);
+  ASSERT_EQ(host.outputs.size(), 1u);
+  EXPECT_EQ(host.outputs[0]->data<float>()[3], 107);
+  EXPECT_EQ(host.outputs[0]->geometry, (std::vector<int64_t>{16, 1}));
+  EXPECT_EQ(host.ran, (std::vector<std::string>{"empty"}));
+  EXPECT_EQ(host.left_behind, 0);
+  EXPECT_NE(host.text().find("@fused_add"), std::string::npos) << host.text();
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, TensorsOfOtherKindsAreRefusedAndNothingIsDone) {
+  Addition a(false);
+  SpecialisedHost host = a.host();
+  auto x = tensor({16}), y = tensor({16});
+  auto refused = [&](FakeTensor* p, FakeTensor* q) {
+    const bool guard = host.run({p, q}) == FXJIT_GUARD;
+    return guard && host.ran.empty() && seen.empty();
+  };
+  auto other_size = tensor({17}), two_dims = tensor({4, 4}), strided = tensor({16}, 1, {2});
+  EXPECT_TRUE(refused(other_size.get(), y.get()));
+  EXPECT_TRUE(refused(x.get(), other_size.get()));
+  EXPECT_TRUE(refused(two_dims.get(), y.get()));
+  EXPECT_TRUE(refused(x.get(), strided.get()));
+  auto changed = [&](auto change) {
+    auto z = tensor({16});
+    change(*z);
+    return refused(z.get(), y.get()) && refused(x.get(), z.get());
+  };
+  EXPECT_TRUE(changed([](FakeTensor& t) { t.dtype = static_cast<uint16_t>(DType::Float16); }));
+  EXPECT_TRUE(changed([](FakeTensor& t) { t.dtype |= 0x100; }));
+  EXPECT_TRUE(changed([](FakeTensor& t) { t.key_set |= uint64_t{1} << 40; }));
+  EXPECT_TRUE(changed([](FakeTensor& t) { t.device_type = 1; }));
+  EXPECT_TRUE(changed([](FakeTensor& t) { t.rank = uint64_t{1} << 32 | 1; }));
+  EXPECT_EQ(host.run({x.get(), y.get()}), FXJIT_OK);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, SymbolicSizesNeedNoOtherCode) {
+  Addition a(true);
+  SpecialisedHost host = a.host();
+  for (const int64_t n : {2, 16, 1000, 5000, 100000}) {
+    auto x = tensor({n}, 1), y = tensor({n}, 2);
+    ASSERT_EQ(host.run({x.get(), y.get()}), FXJIT_OK) << n;
+    EXPECT_EQ(host.outputs[0]->data<float>()[n - 1], static_cast<float>(2 * n + 1));
+    EXPECT_EQ(seen.back().extents[0], n);
+    EXPECT_EQ(seen.back().blocks, (n + 4095) / 4096);
+    EXPECT_EQ(seen.back().end, (n + 4095) / 4096);
+    host.outputs.clear();
+  }
+  auto x = tensor({5}), y = tensor({6}), one = tensor({1}), none = tensor({0});
+  EXPECT_EQ(host.run({x.get(), y.get()}), FXJIT_GUARD) << "both have the size s0";
+  EXPECT_EQ(host.run({one.get(), one.get()}), FXJIT_GUARD) << "sizes 0 and 1 are specialisations of their own";
+  EXPECT_EQ(host.run({none.get(), none.get()}), FXJIT_GUARD);
+}
+
+TEST_F(SpecialisedForward, StrideOfADimensionOfOneElementIsNotLookedAt) {
+  TypedGraph g;
+  auto t = g.type(DType::Float32, g.constants({1, 8}));
+  Node* x = g.input("x", t);
+  Node* k = g.launch(g.kernel("k", 1, {t}, g.env->constant(8)), {x});
+  g.graph->output(k);
+  SpecialisedHost host(g.graph, g.env, g.inputs);
+  host.kernels[k] = {double_kernel, nullptr};
+  auto odd = tensor({1, 8}, 1, {77, 1}), gaps = tensor({1, 8}, 1, {8, 2});
+  EXPECT_EQ(host.run({odd.get()}), FXJIT_OK);
+  EXPECT_EQ(host.run({gaps.get()}), FXJIT_GUARD);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, SizesBeyondTheInlineOnesAreReadOutside) {
+  TypedGraph g;
+  const Dim n = g.size(0, 4, 6);  // rank 5: the fake tensor keeps 3 inline
+  auto t = g.type(DType::Float32, {g.env->constant(2), g.env->constant(3), g.env->constant(4), g.env->constant(5), n});
+  Node* x = g.input("x", t);
+  Node* k = g.launch(g.kernel("k", 1, {t}, g.env->product(t->sizes)), {x});
+  g.graph->output(k);
+  SpecialisedHost host(g.graph, g.env, g.inputs);
+  host.kernels[k] = {double_kernel, nullptr};
+  auto right = tensor({2, 3, 4, 5, 9}), wrong = tensor({2, 3, 4, 6, 9}),
+       transposed = tensor({2, 3, 4, 5, 9}, 1, {540, 180, 45, 1, 5});
+  EXPECT_EQ(host.run({right.get()}), FXJIT_OK);
+  EXPECT_EQ(seen.back().extents[0], 1080);
+  EXPECT_EQ(host.run({wrong.get()}), FXJIT_GUARD);
+  EXPECT_EQ(host.run({transposed.get()}), FXJIT_GUARD);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, HostWordsAreGuarded) {
+  Addition a(false);
+  a.g.inputs.words = {0x123456789abcdef0, 7};
+  SpecialisedHost host = a.host();
+  auto x = tensor({16});
+  host.words = {0x123456789abcdef0, 7};
+  EXPECT_EQ(host.run({x.get(), x.get()}), FXJIT_OK);
+  host.words = {0x123456789abcdef0, 6};
+  EXPECT_EQ(host.run({x.get(), x.get()}), FXJIT_GUARD);
+  host.words = {0x923456789abcdef0, 7};
+  EXPECT_EQ(host.run({x.get(), x.get()}), FXJIT_GUARD);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, RequiresGradIsAskedWhereItIsGuarded) {
+  Addition a(false);
+  a.g.inputs.inputs[0].requires_grad = false;
+  a.g.inputs.inputs[1].requires_grad = true;
+  SpecialisedHost host = a.host();
+  auto plain = tensor({16}), leaf = tensor({16});
+  leaf->autograd = leaf.get();
+  EXPECT_EQ(host.run({plain.get(), leaf.get()}), FXJIT_OK);
+  EXPECT_EQ(host.run({plain.get(), plain.get()}), FXJIT_GUARD);
+  EXPECT_EQ(host.run({leaf.get(), leaf.get()}), FXJIT_GUARD);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, InputsThatMustNotShareAStorage) {
+  Addition a(false);
+  a.g.inputs.apart = {{0, 1}};
+  SpecialisedHost host = a.host();
+  auto x = tensor({16}), y = tensor({16});
+  EXPECT_EQ(host.run({x.get(), y.get()}), FXJIT_OK);
+  EXPECT_EQ(host.run({x.get(), x.get()}), FXJIT_GUARD);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, NumbersAreBakedOrArguments) {
+  TypedGraph g;
+  auto t = g.type(DType::Float32, g.constants({4}));
+  Node* x = g.input("x", t);
+  g.number("mode", 3);
+  g.number("alpha");
+  auto call = g.kernel("scale", 1, {t}, g.env->constant(4));
+  call->kernel.scalars = {DType::Float64, DType::Float64, DType::Int64};
+  call->scalars.resize(3);
+  call->scalars[0] = {kernel::ScalarBinding::Input, 0, 2, {}};
+  call->scalars[1] = {kernel::ScalarBinding::Size, 0, -1, g.env->constant(5)};
+  call->scalars[2] = {kernel::ScalarBinding::Constant, 42, -1, {}};
+  Node* k = g.launch(call, {x});
+  g.graph->output(k);
+  SpecialisedHost host(g.graph, g.env, g.inputs);
+  host.kernels[k] = {[](int64_t, int64_t, void* ctx) {
+                       const uint64_t* s = static_cast<fxjit_launch*>(ctx)->scalars;
+                       const double factor = std::bit_cast<double>(s[0]) + std::bit_cast<double>(s[1]);
+                       for (int i = 0; i < 4; ++i) {
+                         buffer(ctx, 1)[i] = buffer(ctx, 0)[i] * static_cast<float>(factor) + static_cast<float>(s[2]);
+                       }
+                     },
+                     nullptr};
+  auto in = tensor({4}, 1);
+  EXPECT_EQ(host.run({in.get(), nullptr, nullptr}, {0, 3, std::bit_cast<int64_t>(0.5)}), FXJIT_OK);
+  EXPECT_EQ(host.outputs[0]->data<float>()[1], 2 * 5.5f + 42);
+  EXPECT_EQ(host.run({in.get(), nullptr, nullptr}, {0, 4, std::bit_cast<int64_t>(0.5)}), FXJIT_GUARD);
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, OffsetsOfStorageAndBuffer) {
+  TypedGraph g;
+  auto t = g.type(DType::Float32, g.constants({4}));
+  Node* x = g.input("x", g.type(DType::Float32, g.constants({8})));
+  auto call = g.kernel("tail", 1, {t}, g.env->constant(4));
+  call->buffers[0].offset = g.env->constant(4);
+  Node* k = g.launch(call, {x});
+  g.graph->output(k);
+  SpecialisedHost host(g.graph, g.env, g.inputs);
+  host.kernels[k] = {double_kernel, nullptr};
+  auto base = tensor({16}, 0), view = tensor({8});
+  view->storage = base->storage;
+  view->storage_offset = 3;
+  ASSERT_EQ(host.run({view.get()}), FXJIT_OK);
+  EXPECT_EQ(host.outputs[0]->data<float>()[0], 2 * 7.0f);
+  host.outputs.clear();
+}
+
+}  // namespace
+}  // namespace fxjit
