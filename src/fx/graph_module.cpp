@@ -92,8 +92,9 @@ void GraphModule::recompile() {
   std::shared_ptr<const Snapshot> old;  // freed outside the lock, where its last run may end
   {
     std::lock_guard lock(mutex_);
-    snapshot->version = ++version_;
-    old = std::exchange(snapshot_, std::move(snapshot));
+    snapshot->version = version_.load(std::memory_order_relaxed) + 1;
+    old = std::exchange(snapshot_, snapshot);
+    version_.store(snapshot->version, std::memory_order_release);  // whoever sees it finds its snapshot
     executor = executor_;
   }
   if (executor) executor->recompile(*this);

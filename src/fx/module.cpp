@@ -74,6 +74,7 @@ void BasicModule::set_attribute(std::string_view name, ObjectRef value, Attribut
     attributes_[it->second].value = std::move(value);
     attributes_[it->second].kind = kind;
   }
+  version_.fetch_add(1, std::memory_order_release);
 }
 
 bool BasicModule::delete_attribute(std::string_view name) {
@@ -82,6 +83,7 @@ bool BasicModule::delete_attribute(std::string_view name) {
   attributes_.erase(it);
   index_.clear();
   for (size_t i = 0; i < attributes_.size(); ++i) index_.emplace(attributes_[i].name, i);
+  version_.fetch_add(1, std::memory_order_release);
   return true;
 }
 

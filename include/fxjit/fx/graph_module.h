@@ -1,6 +1,7 @@
 // A graph together with the attributes it uses: a module that runs the graph.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -53,6 +54,8 @@ class FXJIT_API GraphModule : public Module {
   // Makes the graph as it is now what runs. Until then an edited graph changes nothing.
   void recompile();
   std::shared_ptr<const Snapshot> snapshot() const;
+  // The version of the current snapshot, without a lock.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   // The LLVM IR of forward; the graph's text while no executor is registered.
   std::string code();
 
@@ -70,6 +73,7 @@ class FXJIT_API GraphModule : public Module {
   }
   void set_attribute(std::string_view name, ObjectRef value, AttributeKind kind) override;
   bool delete_attribute(std::string_view name) override { return attributes_->delete_attribute(name); }
+  uint64_t attributes_version() const override { return attributes_->attributes_version(); }
   bool is_standard() const override { return false; }
   void traverse(ObjectVisitor& visitor) const override;
   const ModuleRef& attributes_module() const { return attributes_; }
@@ -94,7 +98,7 @@ class FXJIT_API GraphModule : public Module {
   std::string class_name_;
   GraphPtr graph_;
   std::shared_ptr<const Snapshot> snapshot_;
-  uint64_t version_ = 0;
+  std::atomic<uint64_t> version_{0};
   ExecutorPtr executor_;
   mutable std::mutex mutex_;  // snapshot_ and executor_: calls run in several threads, also during recompile
 };

@@ -2,6 +2,7 @@
 // adapters.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class FXJIT_API Module : public Object {
   // NotImplementedError by default.
   virtual void set_attribute(std::string_view name, ObjectRef value, AttributeKind kind);
   virtual bool delete_attribute(std::string_view name);
+  // A number that changes whenever an own attribute is set or deleted, so that look-ups may be kept. 0: look again.
+  virtual uint64_t attributes_version() const { return 0; }
 
   virtual std::optional<Signature> signature() const { return std::nullopt; }
   // Records what the module does through `tracer`: args hold nodes where values are traced. NotImplementedError by
@@ -65,6 +68,7 @@ class FXJIT_API BasicModule : public Module {
   std::optional<AttributeKind> attribute_kind(std::string_view name) const override;
   void set_attribute(std::string_view name, ObjectRef value, AttributeKind kind) override;
   bool delete_attribute(std::string_view name) override;
+  uint64_t attributes_version() const override { return version_.load(std::memory_order_acquire); }
   void traverse(ObjectVisitor& visitor) const override;
 
   template <class T>
@@ -85,6 +89,7 @@ class FXJIT_API BasicModule : public Module {
   std::string class_name_;
   std::vector<Attribute> attributes_;
   std::unordered_map<std::string, size_t> index_;
+  std::atomic<uint64_t> version_{1};
 };
 
 // The attribute at a dotted path ("" is the module itself), or null.
