@@ -27,17 +27,8 @@ Dims channels_last_strides(ShapeEnv& env, const Dims& shape) {
   return out;
 }
 
-// An operand without dimensions before the first one with some does not count as of another shape.
 bool all_of_one_shape(std::span<const Layout> operands) {
-  const Dims* shape = nullptr;
-  for (const Layout& o : operands) {
-    if (shape == nullptr || shape->empty()) {
-      shape = &o.sizes;
-    } else if (o.sizes != *shape) {
-      return false;
-    }
-  }
-  return true;
+  return std::all_of(operands.begin(), operands.end(), [&](const Layout& o) { return o.sizes == operands[0].sizes; });
 }
 
 std::optional<Dims> fast_set_up(ShapeEnv& env, const Dims& shape, std::span<const Layout> operands) {

@@ -14,9 +14,10 @@ std::vector<Dim> contiguous_strides(ShapeEnv& env, const std::vector<Dim>& sizes
 }
 
 bool is_contiguous(ShapeEnv& env, const TensorType& t) {
+  for (Dim size : t.sizes)
+    if (env.is_const(size, 0)) return true;
   Dim running = env.constant(1);
   for (size_t i = t.sizes.size(); i-- > 0;) {
-    if (env.is_const(t.sizes[i], 0)) return true;
     if (env.is_const(t.sizes[i], 1)) continue;
     if (t.strides[i] != running) return false;
     running = env.mul(running, t.sizes[i]);
