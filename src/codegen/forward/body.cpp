@@ -89,7 +89,7 @@ llvm::Value* Body::dim(Dim d) {
 
 llvm::Value* Body::product(const std::vector<Dim>& factors) {
   llvm::Value* v = host().i64(1);
-  for (Dim d : factors) v = ir().CreateMul(v, dim(d));
+  for (Dim d : factors) v = f.mul(v, dim(d));
   return v;
 }
 
@@ -102,7 +102,7 @@ llvm::Value* Body::evaluate(const SymExpr& e) {
     case SymExpr::Add:
       return ir().CreateAdd(dim(e.a), dim(e.b));
     case SymExpr::Mul:
-      return ir().CreateMul(dim(e.a), dim(e.b));
+      return f.mul(dim(e.a), dim(e.b));
     case SymExpr::FloorDiv:
       return floor_divide(dim(e.a), e.b);
     case SymExpr::Mod: {
@@ -165,13 +165,13 @@ llvm::Value* Body::data(int32_t value) {
   const ForwardValue& v = plan_.values[value];
   if (v.where == ForwardValue::Scratch) {
     llvm::Value* arena = f.load(host().ptr(), f.frame(), offsetof(fxjit_frame, arena), "arena");
-    return p = ir().CreatePtrAdd(arena, dim(plan_.regions[v.index].offset), "scratch");
+    return p = f.advance(arena, dim(plan_.regions[v.index].offset), "scratch");
   }
   llvm::Value* t = tensor(value);
   FXJIT_CHECK(v.type != nullptr, "a kernel's operand without a type");
   llvm::Value* offset = f.load(host().i64(), t, layout().storage_offset, "offset");
   const auto bytes = static_cast<int64_t>(size_of(v.type->dtype));
-  return p = ir().CreatePtrAdd(storage_data(t), ir().CreateMul(offset, host().i64(bytes)), "data");
+  return p = f.advance(storage_data(t), f.mul(offset, host().i64(bytes)), "data");
 }
 
 void Body::forget_data() {

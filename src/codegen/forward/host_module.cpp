@@ -47,7 +47,10 @@ class CommentWriter final : public llvm::AssemblyAnnotationWriter {
 
 HostModule::HostModule(std::string_view name)
     : context_(std::make_unique<llvm::LLVMContext>()),
-      module_(std::make_unique<llvm::Module>(llvm::StringRef(name.data(), name.size()), *context_)) {}
+      module_(std::make_unique<llvm::Module>(llvm::StringRef(name.data(), name.size()), *context_)) {
+  // x86-64's: without it an i64 would count as aligned to 4 bytes.
+  module_->setDataLayout("e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128");
+}
 
 llvm::Function* HostModule::define(const std::string& name, llvm::Type* result,
                                    std::initializer_list<const char*> parameters, bool internal) {
@@ -100,6 +103,17 @@ llvm::Value* HostFunction::load(llvm::Type* type, llvm::Value* p, int64_t bytes,
 }
 
 void HostFunction::store(llvm::Value* value, llvm::Value* p, int64_t bytes) { ir_.CreateStore(value, at(p, bytes)); }
+
+llvm::Value* HostFunction::mul(llvm::Value* a, llvm::Value* b) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(a); c && c->isOne()) return b;
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(b); c && c->isOne()) return a;
+  return ir_.CreateMul(a, b);
+}
+
+llvm::Value* HostFunction::advance(llvm::Value* p, llvm::Value* bytes, const llvm::Twine& name) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(bytes); c && c->isZero()) return p;
+  return ir_.CreatePtrAdd(p, bytes, name);
+}
 
 void HostFunction::check(llvm::Value* status) {
   if (!exit_) {

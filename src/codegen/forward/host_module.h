@@ -80,6 +80,9 @@ class HostFunction {
   llvm::Value* at(llvm::Value* p, int64_t bytes);
   llvm::Value* load(llvm::Type* type, llvm::Value* p, int64_t bytes, const llvm::Twine& name = "");
   void store(llvm::Value* value, llvm::Value* p, int64_t bytes);
+  // Without an instruction where the operand is the constant that changes nothing: host code is not optimised.
+  llvm::Value* mul(llvm::Value* a, llvm::Value* b);
+  llvm::Value* advance(llvm::Value* p, llvm::Value* bytes, const llvm::Twine& name = "");
   llvm::Value* slots() { return load(host_.ptr(), frame(), slots_offset(), "slots"); }
 
   // Goes on only where `status` is 0; else returns it.

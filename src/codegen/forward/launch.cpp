@@ -113,9 +113,7 @@ std::vector<llvm::Value*> Launcher::pointers(const SpecialisedStep& step, const 
     const kernel::BufferBinding& b = call.buffers[i];
     llvm::Value* p = body_.data(b.operand >= 0 ? operand_value(step, b) : step.results[b.result]);
     const auto bytes = static_cast<int64_t>(size_of(call.kernel.buffers[i].dtype));
-    llvm::Value* offset = body_.ir().CreateMul(body_.dim(b.offset), body_.host().i64(bytes));
-    const auto* known = llvm::dyn_cast<llvm::ConstantInt>(offset);
-    addresses.push_back(known && known->isZero() ? p : body_.ir().CreatePtrAdd(p, offset));
+    addresses.push_back(body_.f.advance(p, body_.f.mul(body_.dim(b.offset), body_.host().i64(bytes))));
   }
   return addresses;
 }
@@ -166,7 +164,7 @@ Launcher::Shape Launcher::shape(const kernel::KernelCall& call, const Schedule& 
   const auto block = static_cast<uint64_t>(schedule.block);
   s.blocks = std::has_single_bit(block) ? ir.CreateLShr(padded, host.i64(std::countr_zero(block)))
                                         : ir.CreateUDiv(padded, host.i64(schedule.block));
-  s.units = ir.CreateMul(s.units, s.blocks);
+  s.units = body_.f.mul(s.units, s.blocks);
   return s;
 }
 
@@ -210,22 +208,25 @@ llvm::Value* Launcher::may_bypass_cache(const kernel::KernelCall& call, int64_t 
                                         const std::vector<llvm::Value*>& addresses) {
   llvm::IRBuilder<>& ir = body_.ir();
   HostModule& host = body_.host();
-  llvm::Value* large = ir.getTrue();
-  llvm::Value* low = host.i64(0);  // low bits that must be clear
+  llvm::Value* large = nullptr;
+  llvm::Value* low = nullptr;  // low bits that must be clear
+  auto require_aligned = [&](llvm::Value* v) { low = low ? ir.CreateOr(low, v) : v; };
   for (size_t i = 0; i < call.buffers.size(); ++i) {
     const kernel::Buffer& buffer = call.kernel.buffers[i];
     if (!buffer.output) continue;
     llvm::Value* size = host.i64(static_cast<int64_t>(size_of(buffer.dtype)));
-    low = ir.CreateOr(low, ir.CreatePtrToInt(addresses[i], host.i64()));
+    require_aligned(ir.CreatePtrToInt(addresses[i], host.i64()));
     llvm::Value* total = size;
     for (size_t a = 0; a < call.extents.size(); ++a) {
       if (buffer.strides[a] == kernel::StrideClass::Zero) continue;
-      total = ir.CreateMul(total, body_.dim(call.extents[a]));
+      total = body_.f.mul(total, body_.dim(call.extents[a]));
       if (a + 1 == call.extents.size()) continue;
-      low = ir.CreateOr(low, ir.CreateMul(body_.dim(call.buffers[i].strides[a]), size));
+      require_aligned(body_.f.mul(body_.dim(call.buffers[i].strides[a]), size));
     }
-    large = ir.CreateAnd(large, ir.CreateICmpSGE(total, host.i64(bytes)));
+    llvm::Value* enough = ir.CreateICmpSGE(total, host.i64(bytes));
+    large = large ? ir.CreateAnd(large, enough) : enough;
   }
+  if (!large) return ir.getFalse();
   llvm::Value* aligned = ir.CreateICmpEQ(ir.CreateAnd(low, host.i64(63)), host.i64(0));
   return ir.CreateAnd(large, aligned);
 }

@@ -177,9 +177,10 @@ class SpecialisedHost {
         *graph_, *env_, inputs_, plan_, functions,
         {&table, [](void* t) { return static_cast<FakeTensor*>(t)->autograd != nullptr; }}, jit::baseline_target());
     frame_.table = &table;
-    arena_.resize(1 << 20);
-    frame_.arena = arena_.data();  // large enough: fxjit_arena_reserve only grows frames of the runtime's pool
-    frame_.arena_bytes = arena_.size();
+    arena_.resize(1 << 20);  // large enough: fxjit_arena_reserve only grows frames of the runtime's pool
+    const auto base = reinterpret_cast<uintptr_t>(arena_.data());
+    frame_.arena = reinterpret_cast<char*>((base + 63) & ~uintptr_t{63});
+    frame_.arena_bytes = arena_.size() - 64;
   }
 
   static SpecialisedHost& host_of(fxjit_frame* frame) {
