@@ -33,7 +33,7 @@ class MemoryGroups {
 
  private:
   uint32_t find(uint32_t id) const;
-  mutable std::vector<uint32_t> parent_;          // by node id
+  mutable std::vector<uint32_t> parent_;         // by node id
   std::vector<std::vector<fx::Node*>> members_;  // by id of the group's root
 };
 

@@ -47,14 +47,13 @@ bool other_fits(const fx::Node& n, const TensorType& t) {
 
 bool returns_operand(const fx::Node& n, const TensorType& t, ShapeEnv& env) {
   std::string_view schema = schema_of(n);
-  if (schema == "aten::to.dtype")
-    return dtype_fits(n.arg(1), t) && is_false(n.arg(3)) && format_fits(n.arg(4), t, env);
+  if (schema == "aten::to.dtype") return dtype_fits(n.arg(1), t) && is_false(n.arg(3)) && format_fits(n.arg(4), t, env);
   if (schema == "aten::to.device")
     return device_fits(n.arg(1), t) && dtype_fits(n.arg(2), t) && is_false(n.arg(4)) && format_fits(n.arg(5), t, env);
   if (schema == "aten::to.dtype_layout") {
     bool strided = n.arg(2).is_none() || n.arg(2) == Argument(fx::Layout::Strided);
-    return strided && dtype_fits(n.arg(1), t) && device_fits(n.arg(3), t) && is_false(n.arg(4)) &&
-           is_false(n.arg(6)) && format_fits(n.arg(7), t, env);
+    return strided && dtype_fits(n.arg(1), t) && device_fits(n.arg(3), t) && is_false(n.arg(4)) && is_false(n.arg(6)) &&
+           format_fits(n.arg(7), t, env);
   }
   if (schema == "aten::to.other") return other_fits(n, t) && is_false(n.arg(3)) && format_fits(n.arg(4), t, env);
   if (schema == "aten::type_as") return other_fits(n, t);
@@ -74,8 +73,8 @@ Result<bool> canonicalize(PassContext& context) {
     if (!operand || !operand->tensor_type()) continue;
     bool same = returns_operand(*n, *operand->tensor_type(), context.env);
     if (!same && !is_call(*n, "aten::detach") && !is_call(*n, "aten::alias")) continue;
-    auto replaced = n->replace_all_uses_with(
-        operand, [same](fx::Node* user) { return same || user->op() != fx::Opcode::Output; });
+    auto replaced =
+        n->replace_all_uses_with(operand, [same](fx::Node* user) { return same || user->op() != fx::Opcode::Output; });
     changed = changed || !replaced.empty();
     if (n->num_users() > 0) continue;  // the caller gets it
     context.graph->erase_node(n);

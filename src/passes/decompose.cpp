@@ -13,12 +13,9 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"aten::softmax.int", decompose_softmax},
-    {"aten::_softmax", decompose_softmax},
-    {"aten::log_softmax.int", decompose_log_softmax},
-    {"aten::_log_softmax", decompose_log_softmax},
-    {"aten::layer_norm", decompose_layer_norm},
-    {"aten::native_layer_norm", decompose_native_layer_norm},
+    {"aten::softmax.int", decompose_softmax},         {"aten::_softmax", decompose_softmax},
+    {"aten::log_softmax.int", decompose_log_softmax}, {"aten::_log_softmax", decompose_log_softmax},
+    {"aten::layer_norm", decompose_layer_norm},       {"aten::native_layer_norm", decompose_native_layer_norm},
     {"aten::batch_norm", decompose_batch_norm},
 };
 

@@ -80,7 +80,8 @@ Node* decompose_batch_norm(const Node& n, TypedBuilder& build) {
   Node* var = n.arg(4).node_or_null();
   if (!input || !input->tensor_type() || !mean || !var || !n.arg(5).is_bool() || n.arg(5).as_bool()) return nullptr;
   const TensorType& t = *input->tensor_type();
-  if (!is_float(t.dtype) || t.device != DeviceKind::CPU || t.rank() < 2 || !keeps_layout(build.env(), t)) return nullptr;
+  if (!is_float(t.dtype) || t.device != DeviceKind::CPU || t.rank() < 2 || !keeps_layout(build.env(), t))
+    return nullptr;
   for (size_t i = 1; i <= 4; ++i)
     if (!is_parameter(n.arg(i))) return nullptr;
   auto f32 = [&](Node* p) { return build.cast(p, DType::Float32); };

@@ -1,8 +1,8 @@
 #include "passes/functionalize.h"
 
-#include <algorithm>
 #include <unordered_map>
 
+#include "ops/shape.h"
 #include "passes/alias.h"
 #include "passes/typed_builder.h"
 #include "support/errors.h"
@@ -58,25 +58,10 @@ class Functionalizer {
   std::unordered_map<Node*, Node*> original_self_;  // the first operand as it was recorded
   std::unordered_map<Node*, Node*> object_;
   std::unordered_map<Node*, Node*> value_;
-  std::vector<Node*> written_;    // objects of the caller, in the order of their first write
-  std::vector<Node*> in_place_;   // to be erased
-  Node* first_write_ = nullptr;   // to memory of the caller
+  std::vector<Node*> written_;   // objects of the caller, in the order of their first write
+  std::vector<Node*> in_place_;  // to be erased
+  Node* first_write_ = nullptr;  // to memory of the caller
 };
-
-// Dimensions that follow one another without a gap, in some order.
-bool is_dense(ShapeEnv& env, const TensorType& t) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < t.rank(); ++i)
-    if (!env.is_const(t.sizes[i], 1)) order.push_back(i);
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return env.hint(t.strides[a]) < env.hint(t.strides[b]); });
-  Dim running = env.constant(1);
-  for (size_t i : order) {
-    if (t.strides[i] != running) return false;
-    running = env.mul(running, t.sizes[i]);
-  }
-  return true;
-}
 
 Failure cannot(const Node* n, const std::string& why) {
   return Failure{std::string(schema_of(*n)) + " at %" + std::string(n->name()) + ": " + why};
@@ -87,11 +72,14 @@ Failure cannot(const Node* n, const std::string& why) {
 Result<void> Functionalizer::check_memory(const Node* n, const Node* self) {
   for (Node* other : groups_.members(*self)) {
     if (object_of(other) == self) continue;
-    if (is_memory_of_caller(*other)) return cannot(n, "its operand may share memory with input " + std::string(other->name()));
+    if (is_memory_of_caller(*other))
+      return cannot(n, "its operand may share memory with input " + std::string(other->name()));
     for (Node* user : other->users()) {
       if (*user < *n || user == n) continue;
-      bool only_returned = user->op() == fx::Opcode::Output && is_memory_of_caller(*self) && is_sure_view(schema_of(*other));
-      if (!only_returned) return cannot(n, "%" + std::string(other->name()) + " may share the memory and is used later");
+      bool only_returned =
+          user->op() == fx::Opcode::Output && is_memory_of_caller(*self) && is_sure_view(schema_of(*other));
+      if (!only_returned)
+        return cannot(n, "%" + std::string(other->name()) + " may share the memory and is used later");
     }
   }
   return {};
@@ -131,7 +119,7 @@ Result<Node*> Functionalizer::pure_call(Node* n, Node* self, const TensorTypePtr
   Result<Node*> pure = build_.try_call(form, args);
   if (!pure) {
     // Without a rule the pure form clones self, which keeps a dense layout.
-    if (!is_dense(env_, *self_type)) return cannot(n, "no rule for the type of " + form);
+    if (!ops::is_dense(env_, ops::layout_of(*self_type))) return cannot(n, "no rule for the type of " + form);
     return build_.call_as(form, args, self_type);
   }
   if ((*pure)->tensor_type()->dtype != self_type->dtype) return build_.cast(*pure, self_type->dtype);

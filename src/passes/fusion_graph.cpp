@@ -15,9 +15,7 @@ using fx::Argument;
 using fx::Node;
 using ops::OpClass;
 
-bool is_fusible_class(OpClass c) {
-  return c == OpClass::Elementwise || c == OpClass::Special || c == OpClass::Reduce;
-}
+bool is_fusible_class(OpClass c) { return c == OpClass::Elementwise || c == OpClass::Special || c == OpClass::Reduce; }
 
 // contiguous and to make memory of their own unless they give back their operand; detach and alias never do.
 bool makes_memory(const Node& n, ShapeEnv& env) {
@@ -114,7 +112,7 @@ void FusionGraph::classify(PassContext& context, Node* n) {
   if (info.member) {
     info.space = space_of(*n, entry->kind, context.env);
   } else {
-    context.notes.push_back(std::string(schema_of(*n)) + " at %" + std::string(n->name()) + ": " + refused);
+    context.notes.push_back(std::string(n->name()) + ": " + refused);
   }
 }
 

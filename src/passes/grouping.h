@@ -1,5 +1,5 @@
-// Which operators share a kernel. Groups are disjoint, so nothing is computed twice, and contracting each of them to one
-// node leaves the graph without cycles.
+// Which operators share a kernel. Groups are disjoint, so nothing is computed twice, and contracting each of them to
+// one node leaves the graph without cycles.
 #pragma once
 
 #include <unordered_map>

@@ -1,7 +1,10 @@
-// Types of results from types of operands, by the rules of the operator table.
+// Types of results from types of operands: the operator table's rules, and those of calls that have no row but whose
+// sizes follow from their operands'.
 #pragma once
 
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "passes/pass.h"
 
@@ -11,11 +14,11 @@ namespace fxjit::inline v0::passes {
 // Questions about sizes that the expressions leave open are answered from the hints and become guards.
 Result<TensorTypePtr> infer(const fx::Node& n, ShapeEnv& env);
 
+// Whether `infer` knows the schema.
 bool has_rule(std::string_view schema);
 
-// An imported graph carries what was observed, as constants. Where a rule exists the type becomes symbolic, in program
-// order from the inputs; where there is none, or it disagrees with what was observed, the observed type stays and the
-// sizes and strides that went into it are specialised: guarded to be what they were.
-Result<bool> infer_types(PassContext& context);
+// The results of a call without a row, one type each; empty where no rule is known or it refuses.
+std::optional<std::vector<TensorTypePtr>> infer_call(const fx::Node& n, ShapeEnv& env);
+bool has_call_rule(std::string_view schema);
 
 }  // namespace fxjit::inline v0::passes

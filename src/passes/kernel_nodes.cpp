@@ -79,7 +79,8 @@ Result<FusedGroup> Lowering::lower(const std::vector<Node*>& members) {
   return refused;
 }
 
-// A front part of a group in program order is free of paths that leave it and come back, like the group; so is the rest.
+// A front part of a group in program order is free of paths that leave it and come back, like the group; so is the
+// rest.
 size_t Lowering::longest_prefix(const std::vector<Node*>& members, FusedGroup& group) {
   size_t works = 0, fails = members.size();
   while (fails - works > 1) {
@@ -100,8 +101,7 @@ void Lowering::run(std::vector<Node*> members) {
     }
     FusedGroup part;
     size_t taken = longest_prefix(members, part);
-    std::string name(members[taken]->name());
-    context_.notes.push_back(std::string(schema_of(*members[taken])) + " at %" + name +
+    context_.notes.push_back(std::string(members[taken]->name()) +
                              (taken ? ": not in one kernel with what is before it: " : ": ") + whole.reason());
     if (taken > 0) done_.push_back(std::move(part));
     members.erase(members.begin(), members.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(taken, 1)));

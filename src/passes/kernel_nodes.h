@@ -20,8 +20,8 @@ struct FusedGroup {
 std::vector<FusedGroup> lower_groups(PassContext& context, const FusionGraph& fusion,
                                      const std::vector<std::vector<fx::Node*>>& groups);
 
-// Makes a node per group behind all others of the graph (the order is not right yet), and erases the members. Views that
-// only kernels looked through are left without users. A kernel gets the priority of its last member.
+// Makes a node per group behind all others of the graph (the order is not right yet), and erases the members. Views
+// that only kernels looked through are left without users. A kernel gets the priority of its last member.
 void replace_groups(PassContext& context, const std::vector<FusedGroup>& groups, Priorities& priorities);
 
 }  // namespace fxjit::inline v0::passes

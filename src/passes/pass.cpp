@@ -7,7 +7,7 @@
 #include "passes/decompose.h"
 #include "passes/functionalize.h"
 #include "passes/fuse.h"
-#include "passes/infer.h"
+#include "passes/infer_types.h"
 #include "support/dump.h"
 #include "support/timer.h"
 

@@ -65,7 +65,8 @@ void Scheduler::run() {
     for (Node* user : n->users()) release(user);
     for (Node* next : after_[n->id()]) release(next);
   }
-  FXJIT_CHECK(placed == nodes_.size(), "the graph has a cycle: ", placed, " of ", nodes_.size(), " nodes have an order");
+  FXJIT_CHECK(placed == nodes_.size(), "the graph has a cycle: ", placed, " of ", nodes_.size(),
+              " nodes have an order");
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ bool gives_tuple(const Node& n) {
 
 void check_operands(const Node& n) {
   bool part = is_call(n, "_operator.getitem");
-  bool tensors_only = n.op() == fx::Opcode::CallFunction &&
-                      (schema_of(n).starts_with("aten::") || kernel_of(n) != nullptr);
+  bool tensors_only =
+      n.op() == fx::Opcode::CallFunction && (schema_of(n).starts_with("aten::") || kernel_of(n) != nullptr);
   for (const Node* input : n.all_input_nodes()) {
     FXJIT_CHECK(input->op() != fx::Opcode::Output, "%", n.name(), " reads the output");
     if (gives_tuple(*input)) {
@@ -67,9 +67,9 @@ void check_getitem(const Node& n) {
   const Node* tuple = n.arg(0).node_or_null();
   const KernelCall* call = tuple ? kernel_of(*tuple) : nullptr;
   if (!call) return;
-  FXJIT_CHECK(n.arg(1).is_int() && n.arg(1).as_int() >= 0 &&
-                  n.arg(1).as_int() < static_cast<int64_t>(call->results.size()),
-              "%", n.name(), " takes a result of %", tuple->name());
+  FXJIT_CHECK(
+      n.arg(1).is_int() && n.arg(1).as_int() >= 0 && n.arg(1).as_int() < static_cast<int64_t>(call->results.size()),
+      "%", n.name(), " takes a result of %", tuple->name());
   FXJIT_CHECK(n.tensor_type() && *n.tensor_type() == *call->results[n.arg(1).as_int()], "%", n.name(),
               " has its result's type");
 }
