@@ -164,6 +164,14 @@ void prepare(llvm::Module& module, Profile profile, const CpuTarget& target) {
   }
 }
 
+std::string target_data_layout(const CpuTarget& target) {
+  ForkGuard guard;
+  MachinePool machines;
+  return machines.get({kTriple, target.cpu, target.features, Profile::Straight})
+      ->createDataLayout()
+      .getStringRepresentation();
+}
+
 std::shared_ptr<const CompiledCode> CpuJit::add(std::unique_ptr<llvm::Module> module, Profile profile,
                                                 const CpuTarget& target, std::span<const NamedAddress> extra,
                                                 bool verify) {

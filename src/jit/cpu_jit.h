@@ -76,6 +76,9 @@ class CpuJit {
 // Sets what a module needs before it is emitted: triple, data layout; for each function nounwind and frame pointers.
 void prepare(llvm::Module& module, Profile profile, const CpuTarget& target);
 
+// The data layout of all modules that are compiled for the target.
+std::string target_data_layout(const CpuTarget& target);
+
 // What any module may call: the list of runtime/abi.h.
 std::span<const NamedAddress> runtime_symbols();
 
