@@ -38,6 +38,21 @@ void parse_args(const char* function, const char* const (&names)[N], size_t requ
   }
 }
 
+inline PyObject* text(std::string_view s) {
+  return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+}
+
+// The text of a str, which must outlive it; TypeError "<what> must be a str" for anything else.
+inline std::string_view string_of(PyObject* o, const char* what) {
+  Py_ssize_t size = 0;
+  const char* s = PyUnicode_Check(o) ? PyUnicode_AsUTF8AndSize(o, &size) : nullptr;
+  if (!s) {
+    PyErr_Clear();
+    raise(PyExc_TypeError, std::string(what) + " must be a str, not " + Py_TYPE(o)->tp_name);
+  }
+  return {s, static_cast<size_t>(size)};
+}
+
 inline PyObject* or_none(PyObject* o) { return o ? o : Py_None; }
 inline bool is_given(PyObject* o) { return o && o != Py_None; }
 

@@ -22,7 +22,7 @@ bool is_dict(PyTypeObject* t) {
 
 // Values of other types: tensors, modules, enums, dataclasses, classes with __fx_create_arg__. A Python argument.
 nb::object lower_other(PyTracer* tracer, PyObject* value) {
-  return own(PyObject_CallMethod(reinterpret_cast<PyObject*>(tracer), "_create_arg_other", "O", value));
+  return call_method(reinterpret_cast<PyObject*>(tracer), "_create_arg_other", value);
 }
 
 [[noreturn]] void reject_key(PyObject* key) {
@@ -150,7 +150,7 @@ Argument ArgumentBuilder::item(PyObject* o) { return lower_with(*this, o); }
 
 nb::object PythonBuilder::item(PyObject* o) {
   if (hooks_of(tracer) & kCreateArg) {
-    return own(PyObject_CallMethod(reinterpret_cast<PyObject*>(tracer), "create_arg", "O", o));
+    return call_method(reinterpret_cast<PyObject*>(tracer), "create_arg", o);
   }
   return lower_with(*this, o);
 }

@@ -115,6 +115,8 @@ inline PyObject* check(PyObject* p) {
 }
 inline nb::object own(PyObject* p) { return nb::steal(check(p)); }
 [[noreturn]] void raise(PyObject* type, const std::string& message);
+// o.name(argument). (PyObject_CallMethod's "O" would spread a tuple.)
+nb::object call_method(PyObject* o, const char* name, PyObject* argument);
 // Calls fxjit.fx._helpers.<name>.
 nb::object call_helper(const char* name, std::initializer_list<PyObject*> args);
 
@@ -149,7 +151,10 @@ inline bool is_proxy(PyObject* o) {
 inline bool is_tracer(PyObject* o) { return PyObject_TypeCheck(o, state().tracer_base); }
 // The node behind a proxy (an Attribute makes its own now) and the graph that owns it, borrowed.
 fx::Node* proxy_node(PyObject* proxy, PyGraph** graph);
-PyObject* proxy_tracer(PyObject* proxy);  // borrowed
+fx::Node* proxy_node_of_struct(PyObject* proxy, PyGraph** graph);  // the same, whatever a subclass says
+PyObject* proxy_tracer(PyObject* proxy);                           // borrowed
+// Proxy.__torch_function__: `kwargs` may be null.
+PyObject* torch_function(PyObject* cls, PyObject* function, PyObject* args, PyObject* kwargs);
 PyObject* new_proxy(PyGraph* g, fx::Node* n, PyObject* tracer);
 unsigned int hooks_of(PyTracer* t);
 
@@ -171,6 +176,7 @@ nb::object lower_to_python(PyTracer* tracer, PyObject* value);
 
 // Adds the types to the module; they throw PythonErrorSet.
 void add_graph_types(PyObject* module);
+void add_users_type(PyObject* module);
 void add_node_types(PyObject* module);
 void add_proxy_types(PyObject* module);
 void add_tracer_types(PyObject* module);

@@ -1,0 +1,320 @@
+// fxjit.fx.Graph: the part of it that is not Python.
+#include <Python.h>
+#include <structmember.h>
+
+#include <cstddef>
+
+#include "python/fx_args.h"
+#include "python/fx_graph.h"
+
+namespace fxjit::inline v0::python {
+
+namespace {
+
+using fx::Argument;
+using fx::Node;
+
+PyGraph* as_graph(PyObject* o) { return reinterpret_cast<PyGraph*>(o); }
+fx::Graph& self_graph(PyObject* o) { return graph_of(as_graph(o)); }
+
+PyObject* graph_str(PyObject* o) {
+  return guarded([&] { return text(self_graph(o).to_string()); });
+}
+
+Argument args_argument(PyObject* o, PyGraph* g) {
+  if (!is_given(o) || (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 0)) return {};
+  if (!PyTuple_Check(o)) {
+    if (PyObject_IsTrue(o) == 0) return {};
+    std::string type = nb::cast<std::string>(nb::repr(reinterpret_cast<PyObject*>(Py_TYPE(o))));
+    raise(PyExc_AssertionError, "args must be a tuple, got " + type);
+  }
+  return from_python(o, g);
+}
+
+Argument kwargs_argument(PyObject* o, PyGraph* g) {
+  if (!is_given(o)) return {};
+  if (!PyDict_Check(o)) {
+    if (PyObject_IsTrue(o) == 0) return {};
+    std::string type = nb::cast<std::string>(nb::repr(reinterpret_cast<PyObject*>(Py_TYPE(o))));
+    raise(PyExc_AssertionError, "kwargs must be a dict, got " + type);
+  }
+  return PyDict_GET_SIZE(o) ? from_python(o, g) : Argument();
+}
+
+// create_node(op, target, args, kwargs, name, type_expr)
+PyObject* graph_create_node(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  return guarded([&] {
+    PyObject* a[6];
+    parse_args("create_node", {"op", "target", "args", "kwargs", "name", "type_expr"}, 2, args, n, kw, a);
+    PyGraph* g = as_graph(o);
+    self_graph(o);
+    std::optional<std::string_view> name;
+    if (is_given(a[4])) name = string_of(a[4], "name");
+    Argument positional = args_argument(a[2], g), keywords = kwargs_argument(a[3], g);
+    fx::Opcode op = opcode_of(a[0]);
+    Argument target;
+    if (op == fx::Opcode::CallFunction && PyCallable_Check(a[1])) {
+      target = fx::ObjectRef(callable_from_python(a[1]));
+    } else {
+      target = from_python(a[1], g);  // of the wrong kind: the core says so
+    }
+    Argument type = from_python(or_none(a[5]), g);
+    return wrap_node(
+        g, make_node(g, op, std::move(target), std::move(positional), std::move(keywords), name, std::move(type)));
+  });
+}
+
+PyObject* graph_erase_node(PyObject* o, PyObject* node) {
+  return guarded([&] {
+    Node* n = node_of(node);
+    if (&n->graph() == &self_graph(o) && n->num_users() == 0 && !n->erased()) {
+      run_hooks(as_graph(o), "_erase_node_hooks", {{nullptr, node}});
+    } else if (n->erased()) {
+      std::string message = "erase_node(" + std::string(n->name()) + ") on an already erased node";
+      if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonErrorSet{};
+      return Py_NewRef(Py_None);
+    }
+    self_graph(o).erase_node(n);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// What a Python function maps a node to.
+auto transform_with(PyObject* function, PyGraph* from, PyGraph* to) {
+  return [=](Node* n) {
+    nb::object node = own(wrap_node(from, n));
+    return from_python(own(PyObject_CallOneArg(function, node.ptr())).ptr(), to);
+  };
+}
+
+PyObject* graph_node_copy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  return guarded([&] {
+    PyObject* a[2];
+    parse_args("node_copy", {"node", "arg_transform"}, 1, args, n, kw, a);
+    PyGraph* from = reinterpret_cast<PyNode*>(a[0])->graph;
+    Node* source = node_of(a[0]);
+    Node* made = nullptr;
+    if (is_given(a[1])) {
+      made = self_graph(o).node_copy(*source, transform_with(a[1], from, as_graph(o)));
+    } else {
+      if (from != as_graph(o)) from_python(a[0], as_graph(o));  // its inputs stay nodes of that graph
+      made = self_graph(o).node_copy(*source);
+    }
+    own_handles(made);
+    return wrap_node(as_graph(o), made);
+  });
+}
+
+// graph_copy(g, val_map, return_output_node=False): val_map is a dict from nodes to anything, and is filled.
+PyObject* graph_graph_copy(PyObject* o, PyObject* const* args, Py_ssize_t nargs, PyObject* kw) {
+  return guarded([&]() -> PyObject* {
+    PyObject* a[3];
+    parse_args("graph_copy", {"g", "val_map", "return_output_node"}, 2, args, nargs, kw, a);
+    if (!is_graph(a[0]) || !PyDict_Check(a[1])) raise(PyExc_TypeError, "graph_copy(g, val_map): a Graph and a dict");
+    PyGraph *from = as_graph(a[0]), *to = as_graph(o);
+    fx::NodeMap map;
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(a[1], &at, &key, &value);) {
+      if (is_node(key)) map[node_of(key)] = from_python(value, to);
+    }
+    size_t given = map.size();
+    const Node* output = nullptr;
+    std::optional<Argument> result = self_graph(o).graph_copy(graph_of(from), map, &output);
+    if (map.size() != given) {
+      for (Node* n : graph_of(from).nodes()) {
+        auto it = map.find(n);
+        if (it == map.end()) continue;
+        nb::object old = own(wrap_node(from, n));
+        if (PyDict_Contains(a[1], old.ptr()) == 1) continue;
+        if (Node* copy = it->second.node_or_null()) own_handles(copy);
+        nb::object made = to_python(it->second, to);
+        if (PyDict_SetItem(a[1], old.ptr(), made.ptr()) < 0) throw PythonErrorSet{};
+      }
+    }
+    if (!result) return Py_NewRef(Py_None);
+    nb::object rv = to_python(*result, to);
+    if (!a[2] || PyObject_IsTrue(a[2]) != 1) return rv.release().ptr();
+    nb::object out = own(wrap_node(from, const_cast<Node*>(output)));
+    return PyTuple_Pack(2, rv.ptr(), out.ptr());
+  });
+}
+
+PyObject* graph_lint(PyObject* o, PyObject*) {
+  return guarded([&] {
+    PyObject* owner = as_graph(o)->owning_module;
+    fx::Ref<PyModule> module = owner ? fx::make_ref<PyModule>(owner) : nullptr;
+    self_graph(o).lint(module.get());
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* graph_dce(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  return guarded([&] {
+    PyObject* a[2];
+    parse_args("_eliminate_dead_code", {"is_impure_node", "impure_random"}, 0, args, n, kw, a);
+    PyGraph* g = as_graph(o);
+    bool random = !a[1] || PyObject_IsTrue(a[1]) == 1;
+    auto ask = [&](const Node& node) {
+      nb::object wrapped = own(wrap_node(g, const_cast<Node*>(&node)));
+      nb::object answer = own(PyObject_CallOneArg(a[0], wrapped.ptr()));
+      return PyObject_IsTrue(answer.ptr()) == 1;
+    };
+    FunctionRef<bool(const Node&)> callback;
+    if (is_given(a[0])) callback = ask;
+    fx::Ref<PyModule> module = g->owning_module ? fx::make_ref<PyModule>(g->owning_module) : nullptr;
+    fx::Graph& graph = self_graph(o);
+    graph.set_owning_module(module.get());
+    bool changed = false;
+    try {
+      changed = graph.eliminate_dead_code(callback, random);
+    } catch (...) {
+      graph.set_owning_module(nullptr);
+      throw;
+    }
+    graph.set_owning_module(nullptr);
+    return PyBool_FromLong(changed);
+  });
+}
+
+PyObject* graph_find_nodes(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  return guarded([&] {
+    PyObject* a[3];
+    parse_args("find_nodes", {"op", "target", "sort"}, 1, args, n, kw, a, 0);
+    fx::Opcode op = opcode_of(a[0]);
+    if (op == fx::Opcode::CallFunction && !is_given(a[1])) {
+      raise(PyExc_AssertionError, "target must not be None for call_function op");
+    }
+    Argument target;
+    if (is_given(a[1])) {
+      target = PyUnicode_Check(a[1]) ? from_python(a[1], nullptr) : Argument(fx::ObjectRef(callable_from_python(a[1])));
+    }
+    bool sort = !a[2] || PyObject_IsTrue(a[2]) == 1;
+    return node_list(as_graph(o), self_graph(o).find_nodes(op, target, sort));
+  });
+}
+
+PyObject* graph_snapshot(PyObject* o, PyObject*) {
+  return guarded([&] {
+    fx::GraphPtr copy = self_graph(o).copy();
+    for (Node* n : copy->nodes()) own_handles(n);
+    return wrap_graph(copy).release().ptr();
+  });
+}
+
+PyObject* graph_insert(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw, bool after) {
+  return guarded([&] {
+    PyObject* a[1];
+    parse_args(after ? "inserting_after" : "inserting_before", {"n"}, 0, args, n, kw, a);
+    return new_insert_point(as_graph(o), is_given(a[0]) ? a[0] : nullptr, after);
+  });
+}
+PyObject* graph_inserting_before(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  return graph_insert(o, args, n, kw, false);
+}
+PyObject* graph_inserting_after(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  return graph_insert(o, args, n, kw, true);
+}
+
+PyObject* graph_create_name(PyObject* o, PyObject* candidate) {
+  return guarded([&] { return text(self_graph(o).create_name(string_of(candidate, "candidate"))); });
+}
+PyObject* graph_target_to_str(PyObject*, PyObject* target) {
+  return guarded([&] {
+    Argument t =
+        PyUnicode_Check(target) ? from_python(target, nullptr) : Argument(fx::ObjectRef(callable_from_python(target)));
+    return text(fx::Graph::target_to_name(t));
+  });
+}
+PyObject* graph_tabular(PyObject* o, PyObject*) {
+  return guarded([&] { return text(self_graph(o).format_tabular()); });
+}
+PyObject* graph_output_node(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Node* n = self_graph(o).output_node();
+    if (!n) raise(PyExc_AssertionError, "Expected output node, but the graph has none");
+    return wrap_node(as_graph(o), n);
+  });
+}
+PyObject* graph_clear_meta(PyObject* o, PyObject*) {
+  return guarded([&] {
+    for (Node* n : self_graph(o).nodes()) {
+      if (n->meta_if_any()) n->meta() = fx::NodeMeta();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef graph_methods[] = {
+    {"create_node", as_method(graph_create_node), METH_FASTCALL | METH_KEYWORDS,
+     "create_node(op, target, args=None, kwargs=None, name=None, type_expr=None): a node at the insert point."},
+    {"erase_node", graph_erase_node, METH_O, "Remove a node that nobody uses."},
+    {"node_copy", as_method(graph_node_copy), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"graph_copy", as_method(graph_graph_copy), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"lint", graph_lint, METH_NOARGS, "Check ownership, order, names, opcodes and targets."},
+    {"_eliminate_dead_code", as_method(graph_dce), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"find_nodes", as_method(graph_find_nodes), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"output_node", graph_output_node, METH_NOARGS, nullptr},
+    {"inserting_before", as_method(graph_inserting_before), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"inserting_after", as_method(graph_inserting_after), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_create_name", graph_create_name, METH_O, nullptr},
+    {"_target_to_str", graph_target_to_str, METH_O, nullptr},
+    {"_format_tabular", graph_tabular, METH_NOARGS, nullptr},
+    {"_clear_nodes", graph_clear_meta, METH_NOARGS, nullptr},
+    {"_snapshot", graph_snapshot, METH_NOARGS, "A copy that shares no handle with this graph."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyObject* get_nodes(PyObject* o, void*) { return new_node_list(as_graph(o), false); }
+PyObject* get_owner(PyObject* o, void*) { return Py_NewRef(or_none(as_graph(o)->owning_module)); }
+int set_owner(PyObject* o, PyObject* value, void*) {
+  Py_XSETREF(as_graph(o)->owning_module, is_given(value) ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+PyObject* get_root(PyObject* o, void*) {
+  return guarded([&] { return wrap_node(as_graph(o), self_graph(o).root()); });
+}
+PyObject* get_len(PyObject* o, void*) {
+  return guarded([&] { return PyLong_FromSize_t(self_graph(o).size()); });
+}
+PyObject* get_version(PyObject* o, void*) {
+  return guarded([&] { return PyLong_FromUnsignedLongLong(self_graph(o).version()); });
+}
+
+PyGetSetDef graph_getset[] = {
+    {"nodes", get_nodes, nullptr, "the nodes in program order; the graph may be edited while they are visited",
+     nullptr},
+    {"owning_module", get_owner, set_owner, nullptr, nullptr},
+    {"_owning_module", get_owner, set_owner, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"_root", get_root, nullptr, nullptr, nullptr},
+    {"_len", get_len, nullptr, nullptr, nullptr},
+    {"_version", get_version, nullptr, "grows with every change of structure", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMemberDef graph_members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(PyGraph, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyGraph, weak), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyType_Slot graph_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(graph_new)},
+    {Py_tp_init, reinterpret_cast<void*>(graph_init)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(graph_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(graph_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(graph_clear)},
+    {Py_tp_str, reinterpret_cast<void*>(graph_str)},
+    {Py_tp_getset, graph_getset},
+    {Py_tp_members, graph_members},
+    {Py_tp_methods, graph_methods},
+    {0, nullptr},
+};
+PyType_Spec graph_spec = {"fxjit._C.Graph", sizeof(PyGraph), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, graph_slots};
+
+}  // namespace
+
+void add_graph_type(PyObject* module) { state().graph_base = add_type(module, &graph_spec); }
+
+}  // namespace fxjit::inline v0::python

@@ -1,0 +1,15 @@
+// The extension module. One register function per bind_<thing>.cpp.
+#include <nanobind/nanobind.h>
+
+#include "fxjit/version.h"
+
+namespace fxjit::inline v0::python {
+void bind_fx(nanobind::module_& m);
+void bind_compile(nanobind::module_& m);
+}  // namespace fxjit::inline v0::python
+
+NB_MODULE(_C, m) {
+  m.attr("__version__") = FXJIT_VERSION;
+  fxjit::python::bind_fx(m);
+  fxjit::python::bind_compile(m);
+}

@@ -1,0 +1,53 @@
+"""The fx of fxjit: names, signatures and errors of torch.fx over a core in C++."""
+
+from . import _helpers
+from .._C import configure as _configure_core
+from . import immutable_collections
+from .graph import CodeGen, Graph
+from .node import Node, has_side_effect, map_aggregate, map_arg
+from .proxy import Attribute, GraphAppendingTracer, Proxy, TraceError, TracerBase
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, is_always_leaf, is_fx_tracing, symbolic_trace, wrap
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from . import _symbolic_trace, graph, graph_module, interpreter, node, proxy
+
+
+def _configure(internal_error):
+    import torch
+
+    _configure_core(
+        helpers=_helpers,
+        graph_class=Graph,
+        immutable_list=immutable_collections.immutable_list,
+        immutable_dict=immutable_collections.immutable_dict,
+        trace_error=TraceError,
+        internal_error=internal_error,
+        tensor_methods=torch.overrides._get_tensor_methods(),
+        traceback_dict=vars(torch.fx.traceback),
+        immortal=_helpers.immortal_functions(),
+    )
+
+
+__all__ = [
+    "Attribute",
+    "CodeGen",
+    "Graph",
+    "GraphAppendingTracer",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "PH",
+    "Proxy",
+    "ProxyableClassMeta",
+    "TraceError",
+    "Tracer",
+    "TracerBase",
+    "Transformer",
+    "has_side_effect",
+    "is_always_leaf",
+    "is_fx_tracing",
+    "map_aggregate",
+    "map_arg",
+    "symbolic_trace",
+    "wrap",
+]

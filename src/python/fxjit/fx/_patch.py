@@ -1,0 +1,54 @@
+"""Replacing functions for the duration of a trace, and putting exactly the old ones back."""
+
+import builtins
+
+_MISSING = object()
+
+
+class Patcher:
+    """A context manager that undoes, in reverse order, every replacement made through it."""
+
+    def __init__(self):
+        self._undo = []
+        self._visited = set()
+
+    def replace_item(self, scope, name, function, once=True):
+        """scope[name] = function, for a name of `scope` or of the builtins. Twice is once, unless `once` is False."""
+        old = scope.get(name, _MISSING)
+        if old is _MISSING and not hasattr(builtins, name):
+            raise KeyError(name)
+        if getattr(old, "__fxjit_patched__", False):
+            return
+        function.__fxjit_patched__ = once
+        scope[name] = function
+        self._undo.append((_restore_item, scope, name, old))
+
+    def replace_method(self, cls, name, function, once=True):
+        old = getattr(cls, name)
+        if getattr(old, "__fxjit_patched__", False):
+            return
+        function.__fxjit_patched__ = once
+        setattr(cls, name, function)
+        self._undo.append((setattr, cls, name, old))
+
+    def first_visit(self, thing):
+        if id(thing) in self._visited:
+            return False
+        self._visited.add(id(thing))
+        return True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        while self._undo:
+            restore, owner, name, old = self._undo.pop()
+            restore(owner, name, old)
+        self._visited.clear()
+
+
+def _restore_item(scope, name, old):
+    if old is _MISSING:
+        del scope[name]
+    else:
+        scope[name] = old

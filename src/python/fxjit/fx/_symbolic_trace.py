@@ -1,0 +1,339 @@
+"""Tracer: from a module or function to a graph."""
+
+import collections
+import copy
+import functools
+import inspect
+import math
+import types
+from itertools import chain
+
+import torch
+import torch.fx._symbolic_trace as torch_tracing
+import torch.utils._pytree as pytree
+
+from .._C import map_aggregate
+from . import _args
+from ._patch import Patcher
+from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_wrapped_functions, wrap
+from .graph import Graph
+from .graph_module import GraphModule
+from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+
+__all__ = [
+    "PH",
+    "ProxyableClassMeta",
+    "Tracer",
+    "is_always_leaf",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "is_wrapped",
+    "symbolic_trace",
+    "wrap",
+]
+
+_module_call = torch.nn.Module.__call__
+_module_getattr = torch.nn.Module.__getattr__
+_constant_types = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec, torch_tracing.FakeScriptObject)
+_proxyable_classes = {}
+
+PHBase, PHWithMeta, PH = torch_tracing.PHBase, torch_tracing.PHWithMeta, torch_tracing.PH
+
+
+def is_fx_tracing():
+    """Whether a trace is going on, ours or torch.fx's: the flag is torch.fx's."""
+    return torch_tracing._is_fx_tracing_flag
+
+
+def is_fx_symbolic_tracing():
+    return torch_tracing._is_fx_tracing_flag and not torch.compiler.is_compiling()
+
+
+class ProxyableClassMeta(type):
+    """Metaclass of classes whose construction from proxies is recorded as a call of the class."""
+
+    def __init__(cls, name, bases, attrs):
+        _proxyable_classes.setdefault(cls)
+        super().__init__(name, bases, attrs)
+
+    def __call__(cls, *args, **kwargs):
+        instance = cls.__new__(cls)
+        found = []
+        if is_fx_tracing():
+            map_aggregate((args, kwargs), lambda a: found.append(a) if isinstance(a, Proxy) else None)
+        if found:
+            return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
+        cls.__init__(instance, *args, **kwargs)
+        return instance
+
+
+class Tracer(TracerBase):
+    """Tracer(autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False)
+
+    Traces a module or function into a Graph. Each step may be overridden: trace, create_args_for_root, call_module,
+    is_leaf_module, is_leaf_function, getattr, path_of_module, create_proxy, create_arg, create_node, proxy, and
+    to_bool, iter, keys for what proxies do in control flow.
+    """
+
+    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
+        super().__init__()
+        self._autowrap_function_ids = {
+            id(value)
+            for name, value in chain.from_iterable(m.__dict__.items() for m in autowrap_modules)
+            if not name.startswith("_") and callable(value)
+        }
+        self._autowrap_function_ids.update(id(f) for f in autowrap_functions)
+        self._autowrap_search = list(autowrap_modules)
+        self.param_shapes_constant = param_shapes_constant
+        self.submodule_paths = None
+        self.root_module_name = ""
+        self.scope = Scope("", None)
+        self.module_stack = collections.OrderedDict()
+        self.num_calls = {}
+        self._qualname_counter = collections.defaultdict(int)
+        self._paths_root = None
+
+    # ---- values ----
+
+    def get_fresh_qualname(self, prefix):
+        """A name that starts with `prefix` and that the root has no attribute of."""
+        if not hasattr(self.root, f"{prefix}0"):
+            self._qualname_counter[prefix] = 0
+            return f"{prefix}0"
+        i = self._qualname_counter[prefix]
+        while hasattr(self.root, f"{prefix}{i}"):
+            i += 1
+        self._qualname_counter[prefix] = i + 1
+        return f"{prefix}{i}"
+
+    def _path_of_value(self, value, kind):
+        """Path of a parameter, buffer or module of the root by identity; None if it has none."""
+        for _ in range(2):
+            if self._paths_root is not self.root:
+                self._paths_root = self.root
+                self._paths = {
+                    "parameter": {id(p): n for n, p in self.root.named_parameters()},
+                    "buffer": {id(b): n for n, b in self.root.named_buffers()},
+                    "module": {id(m): n for n, m in self.root.named_modules()},
+                }
+            path = self._paths[kind].get(id(value))
+            if path is not None and _lookup(self.root, path) is value:
+                return path
+            if kind == "buffer":  # most tensors are none: their search must not build the map again
+                return None
+            self._paths_root = None  # the tree may have grown meanwhile
+        return None
+
+    def _create_arg_other(self, a):
+        if isinstance(a, torch.nn.Parameter):
+            path = self._path_of_value(a, "parameter")
+            if path is None:
+                raise NameError(
+                    f"parameter is not a member of this module: shape {tuple(a.shape)}, {a.dtype}, of no module in the "
+                    f"tree of {type(self.root).__name__}"
+                )
+            return self.create_node("get_attr", path, (), {})
+        if isinstance(a, torch.Tensor):
+            path = self._path_of_value(a, "buffer")
+            if path is not None:
+                return self.create_node("get_attr", path, (), {})
+        elif isinstance(a, torch.nn.Module):
+            path = self._path_of_value(a, "module")
+            if path is not None:
+                return self.create_node("get_attr", path, (), {})
+        elif isinstance(a, tuple) and hasattr(a, "_fields"):
+            items = tuple(self.create_arg(item) for item in a)
+            return self.create_node("call_function", a.__class__, items, {})
+        if isinstance(a, _constant_types) or torch_tracing.is_opaque_reference_type(type(a)):
+            path = self.tensor_attrs.get(a)
+            if not path:
+                path = self.get_fresh_qualname(_constant_prefix(a))
+                self.tensor_attrs[a] = path
+                setattr(self.root, path, a)
+            return self.create_node("get_attr", path, (), {})
+        if type(a) in _proxyable_classes:
+            path = self.get_fresh_qualname(f"_{a.__class__.__name__}_constant_")
+            setattr(self.root, path, a)
+            return self.create_node("get_attr", path, (), {})
+        return super()._create_arg_other(a)
+
+    # ---- modules ----
+
+    def is_leaf_module(self, m, module_qualified_name):
+        """Whether a call of the module is one node: by default if its class is torch.nn's and not Sequential."""
+        return (
+            m.__module__.startswith("torch.nn") or m.__module__.startswith("torch.ao.nn")
+        ) and not isinstance(m, torch.nn.Sequential)
+
+    def path_of_module(self, mod):
+        """The first qualified name under which the root's tree has the module."""
+        if self.submodule_paths:
+            path = self.submodule_paths.get(mod)
+        else:
+            path = next((n for n, m in self.root.named_modules() if m is mod), None)
+        if path is None:
+            raise NameError(
+                f"module is not installed as a submodule: a {type(mod).__qualname__} that the tree of "
+                f"{type(self.root).__name__} does not contain"
+            )
+        return path
+
+    def call_module(self, m, forward, args, kwargs):
+        """A call of a module: one node for a leaf, else what `forward(*args, **kwargs)` records."""
+        path = self.path_of_module(m)
+        with ScopeContextManager(self.scope, Scope(path, type(m))):
+            count = self.num_calls.get(path, 0)
+            key = f"{path}@{count}" if count else path
+            self.module_stack[key] = (path, type(m))
+            self.num_calls[path] = count + 1
+            if self.is_leaf_module(m, path):
+                result = self.create_proxy("call_module", path, args, kwargs)
+            else:
+                result = forward(*args, **kwargs)
+            self.module_stack.popitem(last=True)
+        return result
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        """An attribute of a module is read while tracing: parameters become proxies, one for all reads."""
+        if isinstance(attr_val, torch.nn.Parameter):
+            path = self._path_of_value(attr_val, "parameter")
+        elif self.proxy_buffer_attributes and isinstance(attr_val, torch.Tensor):
+            path = self._path_of_value(attr_val, "buffer")
+        else:
+            return attr_val
+        if path is None:
+            return attr_val
+        if path not in parameter_proxy_cache:
+            kwargs = {}
+            if self.param_shapes_constant and isinstance(attr_val, torch.nn.Parameter):
+                kwargs["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, path, attr_val)
+            parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {}, **kwargs)
+        return parameter_proxy_cache[path]
+
+    # ---- the trace ----
+
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """Placeholders for the parameters of the root's function. Returns the function to call, and its arguments."""
+        return _args.create_args_for_root(self, root_fn, is_module, concrete_args)
+
+    def _proxy_placeholder(self, name, concrete_args, sig, fn_for_analysis):
+        return _args.proxy_placeholder(self, name, concrete_args, sig, fn_for_analysis)
+
+    def trace(self, root, concrete_args=None):
+        """The graph of `root`, a module or a Python function. `concrete_args` fixes arguments: a dict from names, or a
+        tuple of all of them; PH in it stands for what remains an input."""
+        flag, torch_tracing._is_fx_tracing_flag = torch_tracing._is_fx_tracing_flag, True
+        try:
+            return self._trace(root, concrete_args)
+        finally:
+            torch_tracing._is_fx_tracing_flag = flag
+
+    def _trace(self, root, concrete_args):
+        is_module = isinstance(root, torch.nn.Module)
+        if is_module:
+            self.root = root
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(
+                    f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
+                )
+            fn = getattr(type(root), self.traced_func_name)
+            self.root_module_name = root._get_name()
+            self.submodule_paths = {mod: name for name, mod in root.named_modules()}
+        else:
+            self.root = torch.nn.Module()
+            fn = root
+        self._paths_root = None
+        self.graph = Graph(tracer_cls=type(self))
+        self.tensor_attrs = {}
+        _collect_tensor_attributes(self.root, "", self.tensor_attrs)
+        if not isinstance(fn, types.FunctionType):
+            raise _RootError(f"Expected FunctionType, got {type(fn)}: only functions written in Python can be traced")
+        fn_globals = fn.__globals__
+        fn, args = self.create_args_for_root(fn, is_module, concrete_args)
+        with Patcher() as patcher:
+            self._patch_modules(patcher)
+            patch_wrapped_functions(patcher)
+            for scope in (fn_globals, *(m.__dict__ for m in self._autowrap_search)):
+                autowrap(patcher, scope, self._autowrap_function_ids)
+            annotation = inspect.get_annotations(inspect.unwrap(fn)).get("return")
+            self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=annotation)
+        self.submodule_paths = None
+        return self.graph
+
+    def _patch_modules(self, patcher):
+        cache = {}
+
+        @functools.wraps(_module_getattr)
+        def module_getattr(mod, attr):
+            return self.getattr(attr, _module_getattr(mod, attr), cache)
+
+        @functools.wraps(_module_call)
+        def module_call(mod, *args, **kwargs):
+            def forward(*args, **kwargs):
+                return _module_call(mod, *args, **kwargs)
+
+            scope = getattr(getattr(mod, "forward", mod), "__globals__", {})
+            autowrap(patcher, scope, self._autowrap_function_ids)
+            return self.call_module(mod, forward, args, kwargs)
+
+        # Traces may be nested: each replaces what the outer one has put there.
+        patcher.replace_method(torch.nn.Module, "__getattr__", module_getattr, once=False)
+        patcher.replace_method(torch.nn.Module, "__call__", module_call, once=False)
+
+    def __deepcopy__(self, memo):
+        new = type(self).__new__(type(self))
+        for name, value in [*self.__dict__.items(), ("module_stack", self.module_stack)]:
+            # Modules (as in `import math`) cannot be copied.
+            setattr(new, name, copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo))
+        if hasattr(self, "graph"):
+            new.graph = copy.deepcopy(self.graph, memo)
+        return new
+
+
+class _RootError(AssertionError, TypeError):
+    """torch.fx asserts; a wrong type it is."""
+
+
+def _lookup(root, path):
+    """Past the __getattr__ that a trace replaces."""
+    owner = root
+    for part in path.split(".") if path else ():
+        table = next((t for t in (owner._parameters, owner._buffers, owner._modules) if part in t), owner.__dict__)
+        owner = table.get(part)
+        if not isinstance(owner, torch.nn.Module):
+            break
+    return owner
+
+
+def _constant_prefix(a):
+    if isinstance(a, torch.Tensor):
+        return "_tensor_constant"
+    if isinstance(a, (torch.ScriptObject, torch_tracing.FakeScriptObject)):
+        return "_torchbind_obj"
+    if isinstance(a, pytree.TreeSpec):
+        return "_tree_spec_constant"
+    return "_opaque_obj"
+
+
+def _collect_tensor_attributes(module, prefix, out):
+    for name, value in module.__dict__.items():
+        if isinstance(value, _constant_types):
+            out[value] = prefix + name
+    for name, child in module.named_children():
+        _collect_tensor_attributes(child, f"{prefix}{name}.", out)
+
+
+def symbolic_trace(root, concrete_args=None):
+    """A GraphModule of what `root`, a module or a Python function, does. See Tracer.trace."""
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)
+
+
+@wrap
+def _assert_is_none(value, msg):
+    if value is not None:
+        raise AssertionError(msg)
+
+

@@ -1,0 +1,134 @@
+"""wrap: functions that stay one node. Both registries count, ours and torch.fx's (torchvision registers leaves there)."""
+
+import builtins
+import functools
+import inspect
+
+import torch.fx._symbolic_trace as torch_tracing
+
+from .._C import find_proxy
+from .proxy import TracerBase
+
+# (id of a module's globals, name) → those globals: the name is replaced there during a trace.
+_wrapped_fns_to_patch = {}
+_always_leaf = set()  # (id of globals, name) of functions wrapped with leaf=True
+
+
+def wrap(fn_or_name, leaf=False):
+    """Marks a function as a leaf: a call of it with proxies is recorded as one call_function node. To be called at the
+    top level of the module whose global the function is, with the function or its name; also a decorator.
+
+    leaf: the call is kept by fxjit.compile as well, which otherwise may look into a function that does nothing but
+    tensor operations on its arguments.
+
+    Errors: RuntimeError for what is neither callable nor a name, NotImplementedError inside of a function, NameError
+    for a name that the module neither has nor will define.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = inspect.currentframe().f_back
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    scope = frame.f_globals
+    if isinstance(fn_or_name, str):
+        # A name that occurs in the module's code may be defined further down.
+        if name not in scope and not hasattr(builtins, name) and name not in frame.f_code.co_names:
+            raise NameError(f"wrap: the module {scope.get('__name__')!r} has no global {name!r}")
+    key = (id(scope), name)
+    _wrapped_fns_to_patch[key] = scope
+    if leaf:
+        _always_leaf.add(key)
+    return fn_or_name
+
+
+def _registered(fn, keys):
+    name, scope = getattr(fn, "__name__", None), getattr(fn, "__globals__", None)
+    return scope is not None and (id(scope), name) in keys
+
+
+def is_wrapped(fn):
+    """Whether wrap was called for this function, in its own module."""
+    return _registered(fn, _wrapped_fns_to_patch) or _registered(fn, torch_tracing._wrapped_fns_to_patch)
+
+
+def is_always_leaf(fn):
+    """Whether the function was wrapped with leaf=True."""
+    return _registered(fn, _always_leaf)
+
+
+def leaf_call(fn, keep=False, scope=None, name=None):
+    """`fn` as it is called during a trace: recorded if there are proxies, unless the tracer opens it. scope[name] is
+    where the trace has put the result."""
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        proxy = find_proxy((args, kwargs))
+        if proxy is None:
+            return fn(*args, **kwargs)
+        if keep or _is_leaf(proxy.tracer, fn, scope, name):
+            return record_leaf(proxy.tracer, fn, args, kwargs)
+        return fn(*args, **kwargs)
+
+    return wrapped
+
+
+def _is_leaf(tracer, fn, scope, name):
+    hook = getattr(tracer, "is_leaf_function", None)
+    if hook is None or getattr(hook, "__func__", None) is TracerBase.is_leaf_function:
+        return True
+    # `return fn is not my_composite` in the user's hook must see the function, not what the trace has put there.
+    patched = scope.get(name) if scope is not None else None
+    if patched is None:
+        return hook(fn)
+    scope[name] = fn
+    try:
+        return hook(fn)
+    finally:
+        scope[name] = patched
+
+
+def record_leaf(tracer, fn, args, kwargs):
+    result = tracer.create_proxy("call_function", fn, args, kwargs)
+    result.node.meta["is_wrapped"] = True
+    return result
+
+
+def call_leaf(tracer, fn, args, kwargs):
+    """A call of a wrapped function that is not reached through its name."""
+    keep = is_always_leaf(fn) or _is_leaf(tracer, fn, getattr(fn, "__globals__", None), getattr(fn, "__name__", None))
+    return record_leaf(tracer, fn, args, kwargs) if keep else fn(*args, **kwargs)
+
+
+def _leaf_method(cls, name):
+    original = getattr(cls, name)
+
+    @functools.wraps(original)
+    def wrapped(*args, **kwargs):
+        proxy = find_proxy((args, kwargs))
+        if proxy is None:
+            return original(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
+
+    return wrapped
+
+
+def patch_wrapped_functions(patcher):
+    for registry in (_wrapped_fns_to_patch, torch_tracing._wrapped_fns_to_patch):
+        for key, scope in list(registry.items()):
+            name = key[1]
+            fn = scope.get(name, getattr(builtins, name, None))
+            if fn is None:
+                raise KeyError(name)
+            patcher.replace_item(scope, name, leaf_call(fn, key in _always_leaf, scope, name))
+    for cls, name in torch_tracing._wrapped_methods_to_patch:
+        patcher.replace_method(cls, name, _leaf_method(cls, name))
+
+
+def autowrap(patcher, scope, function_ids):
+    """Makes leaves of those functions in `scope` whose ids are given."""
+    if not patcher.first_visit(scope):
+        return
+    for name, value in list(scope.items()):
+        if not name.startswith("_") and callable(value) and id(value) in function_ids:
+            patcher.replace_item(scope, name, leaf_call(value, False, scope, name))

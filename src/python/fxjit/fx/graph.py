@@ -1,0 +1,161 @@
+"""fxjit.fx.Graph: the data and the algorithms are in C++; here is what deals with Python objects."""
+
+import copy
+import inspect
+import warnings
+
+import torch
+
+from .. import _C
+
+__all__ = ["CodeGen", "Graph"]
+
+
+class CodeGen:
+    """The calling convention of a graph: how the caller's arguments become values of the placeholders, and back."""
+
+    def process_inputs(self, *args):
+        return args
+
+    def process_outputs(self, outputs):
+        return outputs
+
+    def parameters(self, graph):
+        """(name, default or inspect.Parameter.empty, annotation) of each parameter of forward, in order."""
+        empty = inspect.Parameter.empty
+        return [
+            (n.target, n.args[0] if n.args else empty, empty if n.type is None else n.type)
+            for n in graph.find_nodes(op="placeholder")
+        ]
+
+
+class PyTreeInfo:
+    """orig_args: names of forward's parameters; in_spec, out_spec: how they and the result are flattened."""
+
+    def __init__(self, orig_args, in_spec, out_spec):
+        self.orig_args, self.in_spec, self.out_spec = orig_args, in_spec, out_spec
+
+
+class PyTreeCodeGen(CodeGen):
+    """One placeholder per leaf of the arguments."""
+
+    def __init__(self, pytree_info):
+        self.pytree_info = pytree_info
+
+    def process_inputs(self, *args):
+        leaves, spec = torch.utils._pytree.tree_flatten(tuple(args))
+        if spec == self.pytree_info.in_spec:
+            return leaves
+        return torch.fx._pytree.tree_flatten_spec(tuple(args), self.pytree_info.in_spec)
+
+    def process_outputs(self, outputs):
+        if self.pytree_info.out_spec is None:
+            return outputs
+        if not isinstance(outputs, (list, tuple)):
+            outputs = [outputs]
+        return torch.utils._pytree.tree_unflatten(outputs, self.pytree_info.out_spec)
+
+    def parameters(self, graph):
+        empty = inspect.Parameter.empty
+        names = [n for n in self.pytree_info.orig_args if n != "self"]
+        return [(name, empty, empty) for name in names]
+
+
+class Graph(_C.Graph):
+    """A program as a list of nodes in the order of execution."""
+
+    def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+        self.owning_module = owning_module
+        self._tracer_cls = tracer_cls
+        self._tracer_extras = tracer_extras
+        self._codegen = CodeGen()
+        self._co_fields = {}
+
+    def placeholder(self, name, type_expr=None, default_value=inspect.Signature.empty):
+        """An input of the function that the graph is. A default of None is not the same as no default."""
+        args = () if default_value is inspect.Signature.empty else (default_value,)
+        return self.create_node("placeholder", name, args=args, type_expr=type_expr)
+
+    def get_attr(self, qualified_name, type_expr=None):
+        """Reads an attribute of the owning module."""
+        if self.owning_module and not _attribute_exists(self.owning_module, qualified_name):
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
+                "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the "
+                "necessary Parameter, or nn.Module.register_buffer to add the necessary buffer",
+                stacklevel=2,
+            )
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+        """Calls a submodule of the owning module."""
+        if self.owning_module and self.owning_module.get_submodule(module_name) is None:
+            warnings.warn(
+                "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call "
+                "GraphModule.add_submodule to add the necessary submodule",
+                stacklevel=2,
+            )
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+        """Calls a method of args[0]."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+        """Calls a function."""
+        return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
+
+    def output(self, result, type_expr=None):
+        """The value that the graph returns: any structure of nodes and constants."""
+        return self.create_node("output", "output", args=(result,), type_expr=type_expr)
+
+    def process_inputs(self, *args):
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        return self._codegen.process_outputs(out)
+
+    def set_codegen(self, codegen):
+        self._codegen = codegen
+
+    def eliminate_dead_code(self, is_impure_node=None):
+        """Removes nodes that nobody uses and that have no effect; returns whether there were any."""
+        changed = self._eliminate_dead_code(is_impure_node)
+        if self.owning_module is not None:
+            from .graph_module import GraphModule
+
+            read = {n.target for n in self.find_nodes(op="get_attr")}
+            for name, child in self.owning_module.named_children():
+                if name in read and isinstance(child, GraphModule):
+                    changed |= child.graph.eliminate_dead_code()
+                    child.recompile()
+        return changed
+
+    def print_tabular(self):
+        """Prints opcode, name, target, args and kwargs of each node as a table."""
+        print(self._format_tabular())
+
+    def __deepcopy__(self, memo=None):
+        memo = memo if memo else {}
+        new = type(self)(tracer_cls=self._tracer_cls)
+        result = new.graph_copy(self, memo, return_output_node=True)
+        new._codegen = copy.deepcopy(self._codegen)
+        if result is not None:
+            value, old = result
+            node = new.output(value, type_expr=old.type)
+            node.meta = copy.copy(old.meta)
+            memo[old] = node
+        return new
+
+
+def _attribute_exists(module, qualified_name):
+    path, _, name = qualified_name.rpartition(".")
+    try:
+        owner = module.get_submodule(path)
+    except AttributeError:
+        warnings.warn(f"Failed to fetch module {path}!")
+        return False
+    found = getattr(owner, name, None)
+    return isinstance(found, (torch.nn.Module, torch.nn.Parameter)) or (found is not None and name in owner._buffers)
+
+

@@ -1,0 +1,276 @@
+"""GraphModule: a graph with the attributes that it uses, as an nn.Module."""
+
+import copy
+import functools
+import inspect
+import itertools
+import types
+
+import torch
+
+from .._C import find_proxy
+from ._run import REQUIRED, Retracer, SnapshotInterpreter
+from .graph import Graph
+
+__all__ = ["GraphModule"]
+
+_HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
+_STATE_HOOKS = ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+
+
+class GraphModule(torch.nn.Module):
+    """GraphModule(root, graph, class_name="GraphModule")
+
+    root: the module whose attributes the graph uses, or a dict from qualified names to them. References to exactly
+    those are taken.
+
+    Editing the graph takes effect at recompile(), or when `graph` is assigned.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        # Each instance has a class of its own, with its own forward.
+        base = next(t for t in cls.__mro__ if t.__qualname__.split(".")[-1] != "GraphModuleImpl")
+        return super().__new__(type("GraphModuleImpl", (base,), {"__qualname__": "GraphModuleImpl"}))
+
+    def __init__(self, root, graph, class_name="GraphModule"):
+        super().__init__()
+        self.__class__.__name__ = class_name
+        if isinstance(root, torch.nn.Module):
+            self.training = getattr(root, "training", True)
+            if isinstance(root, _Attributes):
+                for name in _all_names(root):
+                    _copy_attribute(root, self, name)
+            for node in graph.nodes:
+                if node.op in ("get_attr", "call_module"):
+                    _copy_attribute(root, self, node.target)
+        elif isinstance(root, dict):
+            for target in _targets_in(root, graph):
+                _assign_attribute(root[target], self, target)
+        else:
+            raise RuntimeError("Unsupported type " + str(root) + " passed for root!")
+        self.graph = graph
+        cls = graph._tracer_cls
+        self._tracer_cls = cls if cls and "<locals>" not in cls.__qualname__ else None
+        self._tracer_extras = graph._tracer_extras or {}
+        self.meta = {}
+        for name in _HOOKS:
+            setattr(self, name, [])
+        self.shape_env = None
+
+    @property
+    def graph(self):
+        return self._graph
+
+    @graph.setter
+    def graph(self, g):
+        if not isinstance(g, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
+        self._graph = g
+        g.owning_module = self
+        self.recompile()
+
+    def recompile(self):
+        """Makes the graph as it is now what runs. What runs already, runs to its end on the old one."""
+        graph = self._graph
+        snapshot = graph._snapshot()
+        snapshot._codegen = graph._codegen
+        snapshot._tracer_cls, snapshot._co_fields = graph._tracer_cls, graph._co_fields
+        self.__dict__["_snapshot"] = snapshot
+        self.__dict__.pop("_executor", None)
+        type(self).forward = _make_forward(graph)
+        for _, child in self.named_children():
+            if isinstance(child, GraphModule):
+                child.recompile()
+
+    @property
+    def code(self):
+        """The LLVM IR of forward in its generic form."""
+        return _generic_code(self)
+
+    def _run(self, args):
+        """Runs the snapshot on one value per parameter of forward; a starred one's is its tuple or dict. This is the one
+        place where something else than the interpreter comes in."""
+        if find_proxy(args) is not None:
+            return Retracer(self, self._snapshot).run_parameters(args)
+        return SnapshotInterpreter(self, self._snapshot).run_parameters(args)
+
+    # ---- submodules ----
+
+    def add_submodule(self, target, m):
+        """Installs `m` at a dotted path, creating modules on the way. False where something else is in the way."""
+        *prefix, field = target.split(".")
+        owner = self
+        for item in prefix:
+            child = getattr(owner, item, None)
+            if child is None:
+                child = torch.nn.Module()
+                setattr(owner, item, child)
+            if not isinstance(child, torch.nn.Module):
+                return False
+            owner = child
+        owner.add_module(field, m)
+        return True
+
+    def delete_submodule(self, target):
+        """Deletes the submodule at a dotted path. False if there is none."""
+        *prefix, field = target.split(".")
+        owner = self
+        for item in prefix:
+            owner = getattr(owner, item, None)
+            if not isinstance(owner, torch.nn.Module):
+                return False
+        if not isinstance(getattr(owner, field, None), torch.nn.Module):
+            return False
+        delattr(owner, field)
+        return True
+
+    def delete_all_unused_submodules(self):
+        """Deletes the submodules that the graph neither calls nor reads, nor parents or children of such."""
+        used = set()
+        for node in self.graph.nodes:
+            if node.op not in ("call_module", "get_attr"):
+                continue
+            used.update(itertools.accumulate(node.target.split("."), lambda a, b: f"{a}.{b}"))
+            if node.op == "call_module":
+                try:
+                    called = self.get_submodule(node.target)
+                except AttributeError:
+                    continue
+                used.update(f"{node.target}.{name}" for name, _ in called.named_modules() if name)
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
+
+    # ---- copies and text ----
+
+    def _deepcopy_init(self):
+        return GraphModule.__init__
+
+    def __deepcopy__(self, memo):
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_snapshot", "_executor")}
+        attributes = _Attributes(copy.deepcopy(state, memo))
+        self._deepcopy_init()(new, attributes, attributes.__dict__["_graph"])
+        type(new).__name__ = type(self).__name__
+        for name in (*_STATE_HOOKS, *_HOOKS):
+            if name in self.__dict__:
+                setattr(new, name, copy.deepcopy(self.__dict__[name], memo))
+        new.meta = copy.deepcopy(self.meta, memo)
+        for name, value in new.meta.get("_user_preserved_attributes", {}).items():
+            setattr(new, name, value)
+        for hook in self._deepcopy_hooks:
+            hook(new)
+        return new
+
+    def __copy__(self):
+        new = GraphModule(self, self.graph)
+        new.meta = self.meta
+        return new
+
+    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, **_):
+        """The graph as text, those of submodules below it."""
+        text = _readable(self, self._get_name())
+        if print_output:
+            print(text)
+        return text
+
+    def __str__(self):
+        return f"{super().__str__()}\n\n\n\n{self._graph}\n\n# To see more debug info, please use `graph_module.print_readable()`"
+
+
+def _generic_code(module):
+    return str(module._snapshot)
+
+
+def _readable(module, name):
+    lines = [f"class {name}(torch.nn.Module):"]
+    lines += ["    " + line for line in str(module.graph).splitlines()]
+    for child_name, child in module.named_children():
+        if isinstance(child, GraphModule):
+            lines += ["    " + line for line in _readable(child, child_name).splitlines()]
+    return "\n".join(lines)
+
+
+# ---- forward ----
+
+
+@functools.lru_cache(maxsize=1024)
+def _forward_code(parameters):
+    """The code of a function with these parameters that hands them on; Python itself binds arguments then."""
+    values = ", ".join(p.lstrip("*") for p in parameters)
+    source = f"def forward({', '.join(('self', *parameters))}):\n    return self._run(({values}{',' if values else ''}))\n"
+    module = compile(source, "<fxjit forward>", "exec")
+    return next(c for c in module.co_consts if isinstance(c, types.CodeType))
+
+
+def _make_forward(graph):
+    empty = inspect.Parameter.empty
+    parameters = graph._codegen.parameters(graph)
+    code = _forward_code(tuple(name for name, _, _ in parameters))
+    plain = [(name, default) for name, default, _ in parameters if not name.startswith("*")]
+    first = next((i for i, (_, default) in enumerate(plain) if default is not empty), len(plain))
+    defaults = tuple(REQUIRED if default is empty else default for _, default in plain[first:])
+    forward = types.FunctionType(code, globals(), "forward", defaults or None)
+    forward.__annotations__ = {name.lstrip("*"): t for name, _, t in parameters if t is not empty}
+    return forward
+
+
+# ---- attributes ----
+
+
+class _Attributes(torch.nn.Module):
+    """A module that consists of the given attributes."""
+
+    def __init__(self, attributes):
+        super().__init__()
+        self.__dict__ = attributes
+
+
+def _all_names(root):
+    for named in (root.named_children, root.named_buffers, root.named_parameters):
+        yield from (name for name, _ in named())
+
+
+def _targets_in(root, graph):
+    targets = []
+    for node in graph.nodes:
+        if node.op in ("get_attr", "call_module"):
+            if node.target not in root:
+                raise RuntimeError(
+                    f"Node {node} referenced target {node.target} but that target was not provided in ``root``!"
+                )
+            targets.append(node.target)
+    # foo.bar before foo.bar.baz, which it would wipe out otherwise.
+    return sorted(targets, key=lambda target: target.count("."))
+
+
+def _copy_attribute(source, destination, target):
+    *prefix, field = target.split(".")
+    for item in prefix:
+        child, mine = getattr(source, item), getattr(destination, item, None)
+        if child is mine:
+            return  # installed whole already
+        if mine is None:
+            mine = torch.nn.Module()
+            setattr(destination, item, mine)
+        source, destination = child, mine
+    _set_attribute(destination, field, getattr(source, field))
+
+
+def _assign_attribute(value, destination, target):
+    *prefix, field = target.split(".")
+    for item in prefix:
+        child = getattr(destination, item, None)
+        if child is None:
+            child = torch.nn.Module()
+            setattr(destination, item, child)
+        destination = child
+    _set_attribute(destination, field, value)
+
+
+def _set_attribute(module, name, value):
+    """Tensors that are no parameters become buffers."""
+    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+        module.register_buffer(name, value)
+    else:
+        setattr(module, name, value)

@@ -1,0 +1,75 @@
+"""What several tests compare."""
+
+import torch
+
+
+def names(graph):
+    return [node.name for node in graph.nodes]
+
+
+def ops(graph):
+    return [node.op for node in graph.nodes]
+
+
+def targets(graph, op):
+    return [node.target for node in graph.nodes if node.op == op]
+
+
+def node_named(graph, name):
+    return next(node for node in graph.nodes if node.name == name)
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+
+
+class NoLeaves:
+    """Mixed into a Tracer: every module is traced through."""
+
+    def is_leaf_module(self, m, qualname):
+        return False
+
+
+LIBRARY = '''
+def sigmoid_lowp(x: torch.Tensor):
+    x = x.float()
+    x = x.sigmoid()
+    return x.half()
+
+fx.wrap(sigmoid_lowp)
+
+def add_lowp(a: torch.Tensor, b: torch.Tensor):
+    a, b = a.float(), b.float()
+    c = a + b
+    return c.half()
+
+fx.wrap(add_lowp)
+
+class Foo(torch.nn.Module):
+    def forward(self, x, y):
+        x = sigmoid_lowp(x)
+        y = sigmoid_lowp(y)
+        return add_lowp(x, y)
+
+def inline_call(node):
+    tracer = fx.proxy.GraphAppendingTracer(node.graph)
+    with node.graph.inserting_before(node):
+        args = fx.node.map_arg(node.args, lambda n: fx.Proxy(n, tracer))
+        kwargs = fx.node.map_arg(node.kwargs, lambda n: fx.Proxy(n, tracer))
+        result = node.target(*args, **kwargs)
+        node.replace_all_uses_with(result.node)
+        node.graph.erase_node(node)
+
+class InliningTracer(fx.Tracer):
+    def __init__(self, *functions):
+        super().__init__()
+        self.functions = functions or (add_lowp,)
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        if kind == "call_function" and target in self.functions:
+            tracer = fx.proxy.GraphAppendingTracer(self.graph)
+            args = fx.node.map_arg(args, lambda n: fx.Proxy(n, tracer))
+            kwargs = fx.node.map_arg(kwargs, lambda n: fx.Proxy(n, tracer))
+            return target(*args, **kwargs).node
+        return super().create_node(kind, target, args, kwargs, name, type_expr)
+'''
