@@ -41,19 +41,18 @@ Value Composite::call(std::span<const Value> args, const Value& kwargs) const {
 
 namespace {
 
-// The body as a graph of its own. Foreign values (`all`: every value) are placeholders, the others stay constants.
+// The body as a graph of its own. Foreign values (`all`: every leaf) are placeholders, the others stay constants.
 GraphPtr body_graph(const Composite& f, std::span<const Value> args, const Value& kwargs, bool all,
                     std::vector<Value>& inputs) {
   GraphPtr graph = Graph::create();
   GraphAppendingTracer tracer(*graph);
   std::vector<Argument> lowered;
   for (const Value& v : args) {
-    if (!all && !v.contains_object()) {
-      lowered.push_back(v);
-      continue;
-    }
-    lowered.push_back(graph->placeholder(concat("arg", inputs.size())));
-    inputs.push_back(v);
+    lowered.push_back(map_aggregate(v, [&](const Argument& leaf) {
+      if (!all && !leaf.is_object()) return leaf;
+      inputs.push_back(leaf);
+      return Argument(graph->placeholder(concat("arg", inputs.size() - 1)));
+    }));
   }
   graph->output(tracer.create_arg(f.trace_body(tracer, lowered, kwargs)));
   return graph;

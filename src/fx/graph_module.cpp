@@ -68,7 +68,8 @@ ModuleRef used_attributes(const Module& root, const Graph& graph) {
 }  // namespace
 
 Ref<GraphModule> GraphModule::create(const ModuleRef& root, GraphPtr graph, std::string class_name) {
-  return adopt(used_attributes(*root, *graph), std::move(graph), std::move(class_name));
+  ModuleRef attributes = used_attributes(*root, *graph);
+  return adopt(std::move(attributes), std::move(graph), std::move(class_name));
 }
 
 Ref<GraphModule> GraphModule::adopt(ModuleRef attributes, GraphPtr graph, std::string class_name) {

@@ -101,6 +101,11 @@ inline const auto& add_lowp() {
   });
   return f;
 }
-inline Proxy foo(Proxy x, Proxy y) { return add_lowp()(sigmoid_lowp()(x), sigmoid_lowp()(y)); }
+// Statement by statement: C++ leaves the order in which arguments are evaluated open.
+inline Proxy foo(Proxy x, Proxy y) {
+  x = sigmoid_lowp()(x);
+  y = sigmoid_lowp()(y);
+  return add_lowp()(x, y);
+}
 
 }  // namespace fxjit::fx::test
