@@ -26,7 +26,8 @@ TensorIndex one_index(const fx::Value& v) {
   if (v.is_int()) return TensorIndex(v.as_int());
   if (v.is(Kind::Slice)) return TensorIndex(at::indexing::Slice(bound(v[0]), bound(v[1]), bound(v[2])));
   if (at::Tensor t = as_tensor(v); t.defined()) return TensorIndex(std::move(t));
-  throw TypeError("a tensor cannot be indexed with a " + v.type_name() + " here; sequences of ints go through a tensor");
+  throw TypeError("a tensor cannot be indexed with a " + v.type_name() +
+                  " here; sequences of ints go through a tensor");
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ fx::Value int_tuple(c10::IntArrayRef values) {
 
 int64_t one_int(Args args, const fx::Value& kwargs, std::string_view name) {
   if (args.size() == 2 && args[1].is_int()) return args[1].as_int();
-  if (const fx::Value* dim = kwargs.is_none() ? nullptr : kwargs.find("dim"); dim && dim->is_int()) return dim->as_int();
+  if (const fx::Value* dim = kwargs.is_none() ? nullptr : kwargs.find("dim"); dim && dim->is_int())
+    return dim->as_int();
   throw TypeError(std::string(name) + "() takes one int");
 }
 
@@ -95,8 +96,7 @@ std::optional<fx::Value> special_method(std::string_view name, Args args, const 
     if (!kwargs.is_none()) entries.insert(entries.end(), kwargs.entries().begin(), kwargs.entries().end());
     return call("to", {args[0]}, fx::Value::dict(entries));
   }
-  if (name == "cpu" && args.size() == 1)
-    return call("to", {args[0]}, fx::Value::dict({{"device", fx::Device{}}}));
+  if (name == "cpu" && args.size() == 1) return call("to", {args[0]}, fx::Value::dict({{"device", fx::Device{}}}));
   if (name == "__getitem__" && args.size() == 2) return get_item(args[0], args[1]);
   return std::nullopt;
 }
@@ -116,7 +116,8 @@ std::optional<fx::Value> attribute(const at::Tensor& t, std::string_view name, c
   if (name == "is_cuda") return t.is_cuda();
   if (name == "itemsize") return static_cast<int64_t>(t.element_size());
   if (name == "T") return call("numpy_T", {self});
-  if (name == "mT" || name == "mH" || name == "H") return call(name == "mT" ? "mT" : name == "mH" ? "mH" : "matrix_H", {self});
+  if (name == "mT" || name == "mH" || name == "H")
+    return call(name == "mT" ? "mT" : name == "mH" ? "mH" : "matrix_H", {self});
   if (name == "real" || name == "imag") return call(name, {self});
   return std::nullopt;
 }
@@ -134,8 +135,8 @@ fx::Value get_attribute(Args args) {
 // ---- Operators
 
 struct OperatorRow {
-  std::string_view name;     // behind "_operator."
-  std::string_view forward;  // ATen's name
+  std::string_view name;       // behind "_operator."
+  std::string_view forward;    // ATen's name
   std::string_view reflected;  // with a number on the left; empty: as forward
 };
 constexpr std::array<OperatorRow, 17> kBinary = {{{"add", "add", ""},
@@ -206,7 +207,8 @@ std::optional<fx::Value> MethodResolver::call_function(const fx::Callable& f, Ar
   if (base == "getitem")
     return args.size() == 2 && as_tensor(args[0]).defined() ? std::optional(get_item(args[0], args[1])) : std::nullopt;
   if (!holds_tensor(args[0]) && (args.size() < 2 || !holds_tensor(args[1]))) return std::nullopt;
-  if (name == "builtins.getattr") return as_tensor(args[0]).defined() ? std::optional(get_attribute(args)) : std::nullopt;
+  if (name == "builtins.getattr")
+    return as_tensor(args[0]).defined() ? std::optional(get_attribute(args)) : std::nullopt;
   if (name == "builtins.len")
     return as_tensor(args[0]).defined() ? metadata_method("__len__", as_tensor(args[0]), args, {}) : std::nullopt;
   if (args.size() == 1) return unary(base, args[0]);

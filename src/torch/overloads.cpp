@@ -64,8 +64,8 @@ const Overloads* find_overloads(std::string_view name) {
 // As in torch's parser: these take a number wherever they take a tensor.
 bool numbers_as_tensors(std::string_view name) {
   if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
-  static constexpr std::array<std::string_view, 9> names = {"add", "sub",         "mul",          "div",         "divide",
-                                                            "multiply", "subtract", "true_divide", "floor_divide"};
+  static constexpr std::array<std::string_view, 9> names = {
+      "add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide", "floor_divide"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -125,8 +125,8 @@ fx::Value call(const c10::OperatorHandle& op, std::vector<c10::IValue> stack) {
 [[noreturn]] void no_overload(std::string_view name, const Overloads& overloads, std::span<const fx::Value> args) {
   std::string types;
   for (const fx::Value& v : args) types += (types.empty() ? "" : ", ") + v.type_name();
-  std::string text = std::string(name) + "() received an invalid combination of arguments - got (" + types +
-                     "), but expected one of:";
+  std::string text =
+      std::string(name) + "() received an invalid combination of arguments - got (" + types + "), but expected one of:";
   for (const c10::OperatorHandle& op : overloads) text += "\n * " + c10::toString(op.schema());
   throw TypeError(text);
 }

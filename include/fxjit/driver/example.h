@@ -1,0 +1,221 @@
+// Programs that compile() records by example: functions over tensors and torch::nn modules, behind one interface. The
+// templates here need no header of torch::nn: whoever has a module has its type.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "fxjit/errors.h"
+#include "fxjit/fx/convert.h"
+
+namespace fxjit::inline v0::detail {
+
+// A leaf of a result's structure that is no tensor. Int leaves are indices of tensors, None is an undefined tensor.
+FXJIT_API fx::Value constant_leaf(fx::Value v);
+// The value in such a leaf; TypeError for another value.
+FXJIT_API fx::Value constant_of(const fx::Value& leaf);
+
+// What a call yields, however it was run.
+struct CallResult {
+  std::vector<at::Tensor> tensors;
+  fx::Value structure;
+};
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+// The result of a program in C++: tensors, scalars, text, and vectors, optionals, tuples, pairs and arrays of these.
+template <class T>
+fx::Value flatten(const T& v, std::vector<at::Tensor>& tensors) {
+  if constexpr (std::is_convertible_v<const T&, const at::Tensor&>) {
+    const at::Tensor& t = v;
+    if (!t.defined()) return {};
+    tensors.push_back(t);
+    return static_cast<int64_t>(tensors.size() - 1);
+  } else if constexpr (kIsOptional<T>) {
+    return v ? flatten(*v, tensors) : fx::Value();
+  } else if constexpr (fx::detail::IsVector<T>::value) {
+    std::vector<fx::Value> items;
+    for (const auto& item : v) items.push_back(flatten(item, tensors));
+    return fx::Value::list(items);
+  } else if constexpr (std::is_convertible_v<const T&, fx::Value>) {
+    return constant_leaf(v);
+  } else {
+    static_assert(fx::detail::TupleLike<T>, "fxjit::compile: the program returns a type that it cannot take apart");
+    return std::apply(
+        [&](const auto&... item) {
+          std::vector<fx::Value> items;
+          (items.push_back(flatten(item, tensors)), ...);  // in this order
+          return fx::Value::tuple(items);
+        },
+        v);
+  }
+}
+
+template <class T>
+T unflatten(const fx::Value& s, const std::vector<at::Tensor>& tensors) {
+  if constexpr (kIsOptional<T>) {
+    if (s.is_none()) return std::nullopt;
+    return unflatten<typename T::value_type>(s, tensors);
+  } else if constexpr (std::is_convertible_v<at::Tensor, T>) {
+    return s.is_none() ? at::Tensor() : tensors.at(static_cast<size_t>(s.as_int()));
+  } else if constexpr (fx::detail::IsVector<T>::value) {
+    T items;
+    for (const fx::Value& item : s.items()) items.push_back(unflatten<typename T::value_type>(item, tensors));
+    return items;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return constant_of(s).as_bool();
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(constant_of(s).as_int());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(constant_of(s).to_double());
+  } else if constexpr (std::is_convertible_v<std::string, T>) {
+    return std::string(constant_of(s).as_str());
+  } else {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return T{unflatten<std::tuple_element_t<I, T>>(s[I], tensors)...};
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  }
+}
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+class FXJIT_API ExampleSource {
+ public:
+  virtual ~ExampleSource();
+  virtual size_t arity() const = 0;
+  virtual std::string name() const = 0;
+  // Runs the program; its tensors go to `out`.
+  virtual fx::Value run(std::span<at::Tensor> in, std::vector<at::Tensor>& out) = 0;
+  // Parameters and buffers, each once.
+  virtual std::vector<NamedTensor> attributes() { return {}; }
+  // A word that changes when another program would run: the training flags of all modules.
+  virtual uint64_t state() const { return 0; }
+};
+
+template <class F, size_t... I>
+constexpr bool takes_tensors(std::index_sequence<I...>) {
+  return std::is_invocable_v<F&, decltype((void)I, std::declval<at::Tensor&>())...>;
+}
+
+// The number of tensors that F takes: the smallest from 1 to 12, or 0.
+template <class F, size_t N = 1>
+constexpr size_t tensor_arity() {
+  if constexpr (N > 12) {
+    return 0;
+  } else if constexpr (takes_tensors<F>(std::make_index_sequence<N>())) {
+    return N;
+  } else {
+    return tensor_arity<F, N + 1>();
+  }
+}
+
+template <class F, size_t N>
+decltype(auto) invoke_with(F& fn, std::span<at::Tensor> in) {
+  return [&]<size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
+    return fn(in[I]...);
+  }(std::make_index_sequence<N>());
+}
+
+template <class F>
+using TensorResult = std::remove_cvref_t<decltype(invoke_with<F, tensor_arity<F>()>(
+    std::declval<F&>(), std::declval<std::span<at::Tensor>>()))>;
+
+template <class F>
+class FunctionSource final : public ExampleSource {
+ public:
+  explicit FunctionSource(F fn) : fn_(std::move(fn)) {}
+  size_t arity() const override { return tensor_arity<F>(); }
+  std::string name() const override { return "function"; }
+  fx::Value run(std::span<at::Tensor> in, std::vector<at::Tensor>& out) override {
+    return flatten(invoke_with<F, tensor_arity<F>()>(fn_, in), out);
+  }
+
+ private:
+  F fn_;
+};
+
+// `forward` as a function object.
+template <class M>
+struct ForwardOf {
+  M* module;
+  template <class... T>
+  auto operator()(T&&... tensors) const -> decltype(module->forward(std::forward<T>(tensors)...)) {
+    return module->forward(std::forward<T>(tensors)...);
+  }
+};
+
+template <class M>
+class ModuleSource final : public ExampleSource {
+ public:
+  explicit ModuleSource(std::shared_ptr<M> module) : module_(std::move(module)), modules_(module_->modules()) {}
+  size_t arity() const override { return tensor_arity<ForwardOf<M>>(); }
+  std::string name() const override { return module_->name(); }
+  fx::Value run(std::span<at::Tensor> in, std::vector<at::Tensor>& out) override {
+    ForwardOf<M> forward{module_.get()};
+    return flatten(invoke_with<ForwardOf<M>, tensor_arity<ForwardOf<M>>()>(forward, in), out);
+  }
+  std::vector<NamedTensor> attributes() override {
+    std::vector<NamedTensor> found;
+    std::unordered_set<const void*> seen;
+    auto add = [&](const auto& named) {
+      for (const auto& item : named)
+        if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second)
+          found.push_back({item.key(), item.value()});
+    };
+    add(module_->named_parameters());
+    add(module_->named_buffers());
+    return found;
+  }
+  uint64_t state() const override {
+    uint64_t h = modules_.size();
+    for (const auto& m : modules_) h = (h << 1 | h >> 63) ^ (m->is_training() ? 0x9e3779b97f4a7c15ull : 0);
+    return h;
+  }
+
+ private:
+  std::shared_ptr<M> module_;
+  const decltype(std::declval<M&>().modules()) modules_;
+};
+
+template <class M>
+concept NnModule = requires(M& m) {
+  m.parameters();
+  m.buffers();
+  m.named_parameters();
+  m.is_training();
+};
+
+// The module behind a torch::nn holder or a shared_ptr; null type for anything else.
+template <class T>
+auto module_pointer(const T& v) {
+  if constexpr (requires { v.ptr()->is_training(); }) {
+    return v.ptr();
+  } else if constexpr (requires(std::shared_ptr<typename T::element_type> p) { p = v; }) {
+    return v;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class T>
+concept ModuleHandle = requires(const T& v) {
+  { *module_pointer(v) } -> NnModule;
+};
+
+}  // namespace fxjit::inline v0::detail

@@ -1,0 +1,9 @@
+// All that a C++ program includes: graphs and their transformation, tensors in graphs, compile().
+#pragma once
+
+#include "fxjit/compile.h"
+#include "fxjit/explain.h"
+#include "fxjit/fx/fx.h"
+#include "fxjit/options.h"
+#include "fxjit/torch/values.h"
+#include "fxjit/version.h"

@@ -1,0 +1,176 @@
+#include "driver/graph_engine.h"
+
+#include "driver/graph_record.h"
+#include "driver/tensor_call.h"
+#include "fx/bind.h"
+#include "support/errors.h"
+
+namespace fxjit::inline v0::driver {
+namespace {
+
+constexpr const char* kGeneric = "generic form";
+// Sets of constants beyond this many run the generic form: inputs that change at every call are better tensors.
+constexpr size_t kMaxVariants = 8;
+
+std::vector<fx::Value> bind(const fx::Graph& graph, std::span<const fx::Value> args, const fx::Value& kwargs) {
+  std::vector<fx::Value> bound;
+  for (auto& [node, value] : fx::bind_arguments(graph, args, kwargs)) bound.push_back(std::move(value));
+  return bound;
+}
+
+}  // namespace
+
+GraphEngine::GraphEngine(Options options) : options_(std::move(options)) {}
+GraphEngine::~GraphEngine() = default;
+
+const fx::Graph& GraphEngine::Program::recorded_graph() {
+  std::lock_guard lock(build);
+  if (!recorded) recorded = inline_for_recording(*snapshot->graph);
+  return *recorded;
+}
+
+GraphEngine::ProgramPtr GraphEngine::program(fx::GraphModule& root) {
+  ProgramPtr p = program_.load(std::memory_order_acquire);
+  if (p && p->snapshot->version == root.version()) return p;
+  std::lock_guard lock(build_);
+  auto snapshot = root.snapshot();
+  p = program_.load();
+  if (p && p->snapshot == snapshot) return p;
+  p = std::make_shared<Program>(std::move(snapshot), options_);
+  p->variants.store(std::make_shared<const List>());
+  for (const fx::Node* n : p->snapshot->graph->find_nodes(fx::Opcode::Placeholder))
+    p->input_names.emplace_back(n->target_str());
+  program_.store(p, std::memory_order_release);
+  return p;
+}
+
+std::optional<at::Tensor> GraphEngine::try_tensors(fx::GraphModule& root, std::span<c10::TensorImpl* const> in) {
+  const ProgramPtr p = program_.load(std::memory_order_acquire);
+  if (!p || p->snapshot->version != root.version()) return std::nullopt;
+  const std::shared_ptr<const List> list = p->variants.load(std::memory_order_acquire);
+  for (const VariantPtr& v : *list) {
+    if (!v->plain || v->key.size() != in.size() || !v->attributes.current()) continue;
+    TensorCall call(*v->function, in, v->attributes.tensors);
+    if (!call.run()) return std::nullopt;
+    if (call.is_single()) return call.take_single();
+    not_single(call.structure());
+  }
+  return std::nullopt;
+}
+
+fx::Value GraphEngine::call(fx::GraphModule& root, std::span<const fx::Value> args, const fx::Value& kwargs) {
+  const ProgramPtr p = program(root);
+  const fx::Graph& graph = *p->snapshot->graph;
+  const std::vector<fx::Value> bound = bind(graph, args, kwargs);
+  if (Recording::active()) return interpret_graph(root, graph, bound);
+  GraphArguments a = take_apart(bound);
+  std::string problem = a.problem;
+  if (problem.empty()) {
+    if (const VariantPtr v = variant_for(root, *p, a)) return run_variant(root, *p, *v, a, bound);
+    problem = "called with more than " + std::to_string(kMaxVariants) + " sets of arguments that are no tensors";
+  }
+  note_generic(*p, problem);
+  return p->generic.run(root, bound);
+}
+
+void GraphEngine::note_generic(Program& p, const std::string& reason) {
+  {
+    std::lock_guard lock(p.build);
+    ++p.generic_calls;
+    const bool known =
+        std::any_of(p.reasons.begin(), p.reasons.end(), [&](const CallReport& c) { return c.reason == reason; });
+    if (!known) p.reasons.push_back({"", kGeneric, reason});
+  }
+  if (options_.strict) throw RuntimeError("strict: the call would run in the generic form: " + reason);
+}
+
+fx::Value GraphEngine::run_variant(fx::GraphModule& root, Program& p, const Variant& v, const GraphArguments& a,
+                                   std::span<const fx::Value> bound) {
+  std::vector<c10::TensorImpl*> in;
+  for (const at::Tensor& t : a.tensors) in.push_back(t.unsafeGetTensorImpl());
+  TensorCall call(*v.function, in, v.attributes.tensors);
+  if (call.run()) return build_value(call.result());
+  std::vector<at::Tensor> inputs = a.tensors;
+  inputs.insert(inputs.end(), v.attributes.tensors.begin(), v.attributes.tensors.end());
+  if (decide_miss(*v.function, inputs, kGeneric, warned_) == Miss::Uncompiled) return p.generic.run(root, bound);
+  std::unique_lock lock(p.recording, std::try_to_lock);
+  if (!lock) {
+    v.function->count_generic_call();
+    return p.generic.run(root, bound);
+  }
+  Recording recording(v.function, std::move(inputs));
+  return record_graph(root, p.recorded_graph(), bound, recording);
+}
+
+GraphEngine::VariantPtr GraphEngine::make_variant(const Program& p, const GraphArguments& a,
+                                                  GraphAttributes attributes) const {
+  auto v = std::make_shared<Variant>();
+  v->key = a.key;
+  v->plain = a.plain;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < a.tensors.size(); ++i)
+    names.push_back(a.plain ? p.input_names[i] : "tensor " + std::to_string(i));
+  for (const std::string& path : attributes.paths) names.push_back("attribute " + path);
+  v->attributes = std::move(attributes);
+  v->function = std::make_shared<Function>(options_, std::move(names));
+  v->function->set_capture("the graph of a GraphModule", {});
+  return v;
+}
+
+// Attributes are read again where something was set or deleted; other tensors under the same paths are new inputs of
+// the same function, other paths are another function.
+GraphEngine::VariantPtr GraphEngine::variant_for(fx::GraphModule& root, Program& p, const GraphArguments& a) {
+  {
+    const std::shared_ptr<const List> list = p.variants.load(std::memory_order_acquire);
+    for (const VariantPtr& v : *list)
+      if (v->key == a.key && v->attributes.current()) return v;
+  }
+  GraphAttributes attributes = read_attributes(root, *p.snapshot->graph);
+  std::lock_guard lock(p.build);
+  auto list = std::make_shared<List>(*p.variants.load());
+  auto at = std::find_if(list->begin(), list->end(), [&](const VariantPtr& v) { return v->key == a.key; });
+  VariantPtr made;
+  if (at != list->end() && (*at)->attributes.paths == attributes.paths) {
+    auto copy = std::make_shared<Variant>(**at);
+    copy->attributes = std::move(attributes);
+    *at = made = std::move(copy);
+  } else if (at != list->end()) {
+    *at = made = make_variant(p, a, std::move(attributes));
+  } else if (list->size() < kMaxVariants) {
+    list->push_back(made = make_variant(p, a, std::move(attributes)));
+  } else {
+    return nullptr;
+  }
+  p.variants.store(std::move(list), std::memory_order_release);
+  return made;
+}
+
+Report GraphEngine::report(fx::GraphModule& root) {
+  const ProgramPtr p = program(root);
+  const std::shared_ptr<const List> list = p->variants.load();
+  std::vector<Report> reports;
+  for (const VariantPtr& v : *list) reports.push_back(v->function->report());
+  Report r = merge_reports(reports);
+  if (r.capture.empty()) r.capture = "the graph of a GraphModule";
+  std::lock_guard lock(p->build);
+  r.fallbacks.insert(r.fallbacks.end(), p->reasons.begin(), p->reasons.end());
+  r.generic_calls += p->generic_calls;
+  return r;
+}
+
+std::string GraphEngine::code(fx::GraphModule& root) {
+  const ProgramPtr p = program(root);
+  std::string text = "; ---- generic form ----\n" + p->generic.code();
+  const std::shared_ptr<const List> list = p->variants.load();
+  for (const VariantPtr& v : *list) text += "\n" + v->function->code();
+  return text;
+}
+
+void GraphEngine::reset() { forget(); }
+
+void GraphEngine::forget() {
+  std::lock_guard lock(build_);
+  program_.store(nullptr, std::memory_order_release);
+}
+
+}  // namespace fxjit::inline v0::driver
