@@ -192,8 +192,9 @@ MemoryGroups::MemoryGroups(const fx::Graph& graph) : parent_(graph.created()), m
     nodes.push_back(n);
     if (n->op() != fx::Opcode::CallFunction) continue;
     bool in_place = is_inplace(schema_of(*n));
-    bool first_only = in_place || may_view(schema_of(*n));
-    if (!in_place && sharing_of(*n) == Sharing::Fresh) continue;
+    Sharing sharing = sharing_of(*n);
+    if (!in_place && sharing == Sharing::Fresh) continue;
+    bool first_only = in_place || sharing == Sharing::View;
     for (fx::Node* input : n->all_input_nodes()) {
       parent_[find(input->id())] = find(n->id());
       if (first_only) break;
@@ -219,9 +220,27 @@ bool is_inplace(std::string_view schema) {
   return name.ends_with('_') && !name.ends_with("__");
 }
 
+namespace {
+
+// to, type_as and contiguous give back their operand or make memory of their own, which their types often tell.
+bool surely_copies(const fx::Node& n) {
+  std::string_view name = ops::operator_name(schema_of(n));
+  if (name != "to" && name != "type_as" && name != "contiguous") return false;
+  const fx::Node* operand = n.arg(0).node_or_null();
+  if (!operand || !operand->tensor_type() || !n.tensor_type()) return false;
+  const TensorType &from = *operand->tensor_type(), &to = *n.tensor_type();
+  if (from.dtype != to.dtype || from.strides != to.strides) return true;
+  if (name != "to" || n.args().size() < 2) return false;
+  const fx::Argument& copy = n.arg(n.args().size() - 2);  // (…, copy, memory_format)
+  return copy.is_bool() && copy.as_bool();
+}
+
+}  // namespace
+
 Sharing sharing_of(const fx::Node& n) {
   std::string_view schema = schema_of(n);
   if (schema.starts_with("aten::")) {
+    if (surely_copies(n)) return Sharing::Fresh;
     if (may_view(schema)) return Sharing::View;
     return has_rule(schema) || is_plain(schema) ? Sharing::Fresh : Sharing::Unknown;
   }

@@ -71,7 +71,8 @@ Failure cannot(const Node* n, const std::string& why) {
 // a view of that memory, whenever it is made; anything else that lives on would read old data.
 Result<void> Functionalizer::check_memory(const Node* n, const Node* self) {
   for (Node* other : groups_.members(*self)) {
-    if (object_of(other) == self) continue;
+    // What is made later is made of the new value.
+    if (object_of(other) == self || *n < *other) continue;
     if (is_memory_of_caller(*other))
       return cannot(n, "its operand may share memory with input " + std::string(other->name()));
     for (Node* user : other->users()) {
@@ -154,7 +155,6 @@ Result<void> Functionalizer::rewrite(Node* n) {
     return cannot(n, "its pure form has other strides");
   if (is_memory_of_caller(*self) && !mutated(self)) written_.push_back(self);
   if (is_memory_of_caller(*self) && !first_write_) first_write_ = n;
-  object_[n] = self;
   value_[self] = *pure;
   in_place_.push_back(n);
   return {};
@@ -226,6 +226,7 @@ Result<bool> Functionalizer::run() {
     // Which object a call works on is read before its operands are renamed.
     if (n->op() == fx::Opcode::CallFunction && n->args().size() > 0 && n->arg(0).is_node())
       original_self_[n] = n->arg(0).as_node();
+    if (original_self_.contains(n) && is_inplace(schema_of(*n))) object_[n] = object_of(original_self_[n]);
   }
   for (Node* n : order)
     if (auto ok = rewrite(n); !ok) return ok.failure();

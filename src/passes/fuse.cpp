@@ -3,6 +3,7 @@
 #include "passes/alias.h"
 #include "passes/grouping.h"
 #include "passes/in_place.h"
+#include "passes/infer_types.h"
 #include "passes/kernel_nodes.h"
 #include "passes/schedule.h"
 
@@ -14,6 +15,7 @@ Result<bool> fuse(PassContext& context) {
     context.notes.push_back("nothing is fused: %" + std::string(n->name()) + " writes an operand");
     return false;
   }
+  settle_sizes(context);  // what the passes before have asked
   Priorities priorities;
   for (const fx::Node* n : context.graph->nodes()) priorities.emplace(n, static_cast<int64_t>(priorities.size()));
   FusionGraph fusion(context);

@@ -67,6 +67,8 @@ Types softmax(const Node& n, ShapeEnv& env) {
 Types layer_norm(const Node& n, ShapeEnv& env) {
   const TensorType* x = tensor(n, 0);
   if (!x || !n.arg(1).is_aggregate() || n.arg(1).size() > x->rank()) return {};
+  for (size_t i = 0, first = x->rank() - n.arg(1).size(); i < n.arg(1).size(); ++i)
+    if (!n.arg(1)[i].is_int() || !env.guard_eq(x->sizes[first + i], env.constant(n.arg(1)[i].as_int()))) return {};
   return {{contiguous(env, *x, x->sizes)}};
 }
 
@@ -104,6 +106,9 @@ TensorTypePtr with_format_of(ShapeEnv& env, const TensorType& x, Dims sizes) {
 Types batch_norm(const Node& n, ShapeEnv& env) {
   const TensorType* x = tensor(n, 0);
   if (!x || !n.arg(5).is_bool() || n.arg(5).as_bool()) return {};  // training writes the running statistics
+  if (x->rank() < 2) return {};
+  for (size_t i : {1, 2, 3, 4})
+    if (const TensorType* p = tensor(n, i); p && (p->rank() != 1 || !env.guard_eq(x->sizes[1], p->sizes[0]))) return {};
   TensorTypePtr y = with_format_of(env, *x, x->sizes);
   return y ? Types{{y}} : Types();
 }
@@ -122,6 +127,7 @@ bool ints_of(const fx::Argument& a, size_t count, std::vector<int64_t>& out) {
 Types convolution(const Node& n, ShapeEnv& env) {
   const TensorType *x = tensor(n, 0), *w = tensor(n, 1);
   if (!x || !w || x->rank() != w->rank() || x->rank() < 3 || !n.arg(6).is_bool() || n.arg(6).as_bool()) return {};
+  if (n.arg(8).is_int() && !env.guard_eq(x->sizes[1], env.mul(w->sizes[1], env.constant(n.arg(8).as_int())))) return {};
   // The result is channels last if either operand is: only plain weights are known here.
   if (!is_contiguous(env, *w)) return {};
   const size_t spatial = x->rank() - 2;

@@ -1,5 +1,7 @@
 #include "passes/infer_types.h"
 
+#include <unordered_map>
+
 #include "ops/infer.h"
 #include "passes/alias.h"
 #include "passes/infer.h"
@@ -88,12 +90,79 @@ class Inference {
   bool changed_ = false;
 };
 
+// Rebuilds expressions with numbers in place of the symbols that are guarded to be these.
+class Settler {
+ public:
+  explicit Settler(ShapeEnv& env) : env_(env) {
+    for (const SymGuard& g : env.guards()) {
+      if (g.rel != SymGuard::Eq) continue;
+      note(g.lhs, g.rhs);
+      note(g.rhs, g.lhs);
+    }
+  }
+
+  bool empty() const { return known_.empty(); }
+
+  Dim settle(Dim d) {
+    if (auto it = known_.find(d.id); it != known_.end()) return it->second;
+    const SymExpr e = env_.expr(d);
+    Dim out = d;
+    switch (e.kind) {
+      case SymExpr::Const:
+      case SymExpr::Symbol:
+        break;
+      case SymExpr::Add:
+        out = env_.add(settle(e.a), settle(e.b));
+        break;
+      case SymExpr::Mul:
+        out = env_.mul(settle(e.a), settle(e.b));
+        break;
+      case SymExpr::FloorDiv:
+        out = env_.floordiv(settle(e.a), settle(e.b));
+        break;
+      case SymExpr::Mod:
+        out = env_.mod(settle(e.a), settle(e.b));
+        break;
+      case SymExpr::Max:
+        out = env_.max(settle(e.a), settle(e.b));
+        break;
+    }
+    known_.emplace(d.id, out);
+    return out;
+  }
+
+ private:
+  void note(Dim symbol, Dim number) {
+    if (env_.expr(symbol).kind == SymExpr::Symbol && env_.is_const(number)) known_.emplace(symbol.id, number);
+  }
+
+  ShapeEnv& env_;
+  std::unordered_map<int32_t, Dim> known_;
+};
+
 }  // namespace
+
+bool settle_sizes(PassContext& context) {
+  Settler settler(context.env);
+  if (settler.empty()) return false;
+  bool changed = false;
+  for (Node* n : context.graph->nodes()) {
+    if (!n->tensor_type()) continue;
+    auto type = std::make_shared<TensorType>(*n->tensor_type());
+    for (auto* dims : {&type->sizes, &type->strides})
+      for (Dim& d : *dims) d = settler.settle(d);
+    if (*type == *n->tensor_type()) continue;
+    n->set_tensor_type(std::move(type));
+    changed = true;
+  }
+  return changed;
+}
 
 Result<bool> infer_types(PassContext& context) {
   Inference inference(context);
   for (Node* n : context.graph->nodes()) inference.visit(n);
-  return inference.changed();
+  bool settled = settle_sizes(context);
+  return inference.changed() || settled;
 }
 
 }  // namespace fxjit::inline v0::passes

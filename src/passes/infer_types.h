@@ -9,4 +9,8 @@ namespace fxjit::inline v0::passes {
 
 Result<bool> infer_types(PassContext& context);
 
+// Symbols that a guard makes equal to a number become that number in all types, so that equal sizes are equal
+// expressions again. Returns whether a type changed.
+bool settle_sizes(PassContext& context);
+
 }  // namespace fxjit::inline v0::passes

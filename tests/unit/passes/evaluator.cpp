@@ -1,0 +1,390 @@
+#include "evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernel/kernel_call.h"
+#include "kernel/lower/lower.h"
+#include "ops/registry.h"
+#include "ops/shape.h"
+#include "ops/value.h"
+#include "passes/alias.h"
+#include "passes/canonicalize.h"
+#include "passes/functionalize.h"
+#include "support/errors.h"
+
+namespace fxjit::inline v0::passes {
+namespace {
+
+using fx::Argument;
+using fx::Node;
+using kernel::KernelCall;
+
+std::vector<int64_t> hints(const ShapeEnv& env, const std::vector<Dim>& dims) {
+  std::vector<int64_t> out;
+  for (Dim d : dims) out.push_back(env.hint(d));
+  return out;
+}
+
+// Calls `fn` with the place of each element in memory, in row-major order.
+template <class F>
+void for_each_place(const ShapeEnv& env, const Tensor& t, F fn) {
+  std::vector<int64_t> sizes = hints(env, t.type->sizes), strides = hints(env, t.type->strides);
+  std::vector<int64_t> at(sizes.size(), 0);
+  for (int64_t s : sizes)
+    if (s == 0) return;
+  while (true) {
+    int64_t place = t.offset;
+    for (size_t d = 0; d < at.size(); ++d) place += at[d] * strides[d];
+    fn(place);
+    size_t d = at.size();
+    while (d > 0 && ++at[d - 1] == sizes[d - 1]) at[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+uint8_t* address(const Tensor& t, int64_t place) {
+  int64_t at = place * static_cast<int64_t>(size_of(t.type->dtype));
+  FXJIT_CHECK(at >= 0 && at + static_cast<int64_t>(size_of(t.type->dtype)) <= static_cast<int64_t>(t.memory->size()),
+              "an element lies outside of its memory");
+  return t.memory->data() + at;
+}
+
+Tensor allocate(const ShapeEnv& env, const TensorTypePtr& type) {
+  Tensor t{type, std::make_shared<std::vector<uint8_t>>(), 0};
+  int64_t last = 0;
+  std::vector<int64_t> sizes = hints(env, type->sizes), strides = hints(env, type->strides);
+  for (size_t d = 0; d < sizes.size(); ++d) last += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
+  t.memory->assign(static_cast<size_t>(last + 1) * size_of(type->dtype), 0xEE);
+  return t;
+}
+
+std::vector<double> read(const ShapeEnv& env, const Tensor& t) {
+  std::vector<double> out;
+  for_each_place(env, t, [&](int64_t place) {
+    ops::Value v = ops::load(t.type->dtype, address(t, place));
+    out.push_back(is_floating(t.type->dtype) ? v.f() : static_cast<double>(v.i()));
+  });
+  return out;
+}
+
+void write(const ShapeEnv& env, const Tensor& t, const std::vector<double>& values) {
+  size_t i = 0;
+  for_each_place(env, t, [&](int64_t place) {
+    ops::Value v = ops::cast(DType::Float64, t.type->dtype, ops::Value::of(values[i++]));
+    ops::store(t.type->dtype, address(t, place), v);
+  });
+}
+
+class Evaluator {
+ public:
+  Evaluator(fx::Graph& graph, ShapeEnv& env) : graph_(graph), env_(env) {}
+
+  Outcome run(const Inputs& inputs);
+
+ private:
+  struct Slot {
+    std::vector<Tensor> parts;  // one, or those of a tuple
+  };
+  const Tensor& value(const Argument& a) { return slots_.at(a.as_node()).parts.at(0); }
+
+  void call(Node* n);
+  void run_kernel(Node* n, const KernelCall& k);
+  Tensor run_alone(Node* n);
+  Tensor view(Node* n, ops::ViewRule rule);
+  void run_in_place(Node* n);
+  bool run_composite(Node* n);
+  Tensor made(Node* n, const std::vector<double>& values);
+
+  fx::Graph& graph_;
+  ShapeEnv& env_;
+  std::map<const Node*, Slot> slots_;
+  Outcome outcome_;
+  int random_ = 0;
+};
+
+Tensor Evaluator::made(Node* n, const std::vector<double>& values) {
+  Tensor t = allocate(env_, n->tensor_type());
+  write(env_, t, values);
+  return t;
+}
+
+void launch(const ShapeEnv& env, const kernel::Kernel& k, std::vector<void*> pointers, const std::vector<Dim>& extents,
+            const std::vector<std::vector<Dim>>& strides, const std::vector<uint64_t>& scalars) {
+  std::vector<int64_t> flat;
+  for (const auto& s : strides)
+    for (Dim d : s) flat.push_back(env.hint(d));
+  kernel::interpret(k, pointers.data(), hints(env, extents).data(), flat.data(), scalars.data());
+}
+
+Tensor Evaluator::run_alone(Node* n) {
+  Node* const nodes[] = {n};
+  Result<kernel::Lowered> l = kernel::lower_group(env_, nodes, nodes);
+  FXJIT_CHECK(l.ok(), "the evaluator has no meaning for ", n->format_node(), ": ", l.ok() ? "" : l.reason());
+  Tensor out = allocate(env_, n->tensor_type());
+  std::vector<void*> pointers;
+  std::vector<std::vector<Dim>> strides;
+  std::vector<uint64_t> scalars;
+  for (size_t i = 0; i < l->buffers.size(); ++i) {
+    const kernel::BufferSource& b = l->buffers[i];
+    const Tensor& t = l->kernel.buffers[i].output ? out : slots_.at(b.node).parts.at(0);
+    pointers.push_back(t.memory->data() +
+                       (t.offset + env_.hint(b.offset)) * static_cast<int64_t>(size_of(t.type->dtype)));
+    strides.push_back(b.strides);
+  }
+  for (const kernel::ScalarSource& s : l->scalars) scalars.push_back(s.bits);
+  launch(env_, l->kernel, pointers, l->extents, strides, scalars);
+  return out;
+}
+
+void Evaluator::run_kernel(Node* n, const KernelCall& k) {
+  Slot slot;
+  for (const TensorTypePtr& t : k.results) slot.parts.push_back(allocate(env_, t));
+  std::vector<void*> pointers;
+  std::vector<std::vector<Dim>> strides;
+  std::vector<uint64_t> scalars;
+  for (const kernel::BufferBinding& b : k.buffers) {
+    const Tensor& t = b.result >= 0 ? slot.parts[b.result] : value(n->arg(b.operand));
+    int64_t offset = b.offset.id < 0 ? 0 : env_.hint(b.offset);
+    pointers.push_back(t.memory->data() + (t.offset + offset) * static_cast<int64_t>(size_of(t.type->dtype)));
+    strides.push_back(b.strides);
+  }
+  for (const kernel::ScalarBinding& s : k.scalars)
+    scalars.push_back(s.kind == kernel::ScalarBinding::Size ? static_cast<uint64_t>(env_.hint(s.size)) : s.bits);
+  launch(env_, k.kernel, pointers, k.extents, strides, scalars);
+  slots_[n] = std::move(slot);
+}
+
+Tensor Evaluator::view(Node* n, ops::ViewRule rule) {
+  const Tensor& x = value(n->arg(0));
+  Tensor out{n->tensor_type(), x.memory, x.offset};
+  auto position = [&](size_t i, size_t dim) {
+    int64_t at = n->arg(i).is_none() ? 0 : n->arg(i).as_int(), size = env_.hint(x.type->sizes[dim]);
+    return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size) * env_.hint(x.type->strides[dim]);
+  };
+  if (rule == ops::ViewRule::select || rule == ops::ViewRule::slice) {
+    int64_t dim = n->arg(1).as_int();
+    out.offset += position(2, static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(x.type->rank()) : dim));
+  }
+  bool copies =
+      rule == ops::ViewRule::reshape && !ops::view(env_, ops::layout_of(*x.type), n->tensor_type()->sizes).ok();
+  return copies ? made(n, read(env_, x)) : out;
+}
+
+// By the pure form on a graph of its own, cast and written to self.
+void Evaluator::run_in_place(Node* n) {
+  const Tensor& self = value(n->arg(0));
+  outcome_.effects.emplace_back(n->callable().qualified_name());
+  std::string schema(schema_of(*n));
+  std::vector<Argument> args(n->args().items().begin(), n->args().items().end());
+  if (schema == "aten::copy_") {
+    schema = "aten::to.dtype";
+    args = {args[1], self.type->dtype, false, true, Argument()};
+    if (value(args[0]).type->sizes != self.type->sizes) {
+      args[0] = Argument();  // through an expand
+      schema = "aten::add.Tensor";
+      args = {n->arg(0), n->arg(1), 1};
+      std::vector<double> zeros(read(env_, self).size(), 0.0);
+      write(env_, self, zeros);
+    }
+  } else if (schema == "aten::zero_") {
+    schema = "aten::fill.Scalar";
+    args = {args[0], 0};
+  } else {
+    schema = functional_form(schema);
+  }
+  fx::GraphPtr scratch = fx::Graph::create();
+  TypedBuilder build(*scratch, env_);
+  std::map<Node*, Node*> inputs;
+  Inputs values;
+  for (Argument& a : args) {
+    if (!a.is_node()) continue;
+    Node*& in = inputs[a.as_node()];
+    if (!in) {
+      in = scratch->placeholder("a");
+      in->set_tensor_type(a.as_node()->tensor_type());
+      values.push_back(value(a));
+    }
+    a = in;
+  }
+  Node* result = build.cast(build.call(schema, args), self.type->dtype);
+  scratch->output(result);
+  Outcome made = Evaluator(*scratch, env_).run(values);
+  write(env_, self, read(env_, made.results[0]));
+  slots_[n] = {{self}};
+}
+
+// Means, exponentials and the like in double, along the last dimensions.
+bool Evaluator::run_composite(Node* n) {
+  std::string_view schema = schema_of(*n);
+  bool soft = schema == "aten::softmax.int" || schema == "aten::_softmax";
+  bool log_soft = schema == "aten::log_softmax.int" || schema == "aten::_log_softmax";
+  bool norm = schema == "aten::layer_norm" || schema == "aten::native_layer_norm";
+  if (!soft && !log_soft && !norm && schema != "aten::batch_norm") return false;
+  const Tensor& x = value(n->arg(0));
+  std::vector<double> v = read(env_, x), means, scales;
+  auto parameter = [&](size_t i) { return n->arg(i).is_node() ? read(env_, value(n->arg(i))) : std::vector<double>(); };
+  if (schema == "aten::batch_norm") {
+    std::vector<double> w = parameter(1), b = parameter(2), mean = parameter(3), var = parameter(4);
+    size_t channels = mean.size(), inner = 1;
+    for (size_t d = 2; d < x.type->rank(); ++d) inner *= static_cast<size_t>(env_.hint(x.type->sizes[d]));
+    for (size_t i = 0; i < v.size(); ++i) {
+      size_t c = i / inner % channels;
+      double y = (v[i] - mean[c]) / std::sqrt(var[c] + n->arg(7).as_float());
+      v[i] = (w.empty() ? y : y * w[c]) + (b.empty() ? 0 : b[c]);
+    }
+    slots_[n] = {{made(n, v)}};
+    return true;
+  }
+  size_t row = 1, dims = norm ? n->arg(1).size() : 1;
+  for (size_t d = x.type->rank() - dims; d < x.type->rank(); ++d)
+    row *= static_cast<size_t>(env_.hint(x.type->sizes[d]));
+  std::vector<double> w = norm ? parameter(2) : means, b = norm ? parameter(3) : means;
+  for (size_t r = 0; r < v.size(); r += row) {
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0, mean = 0, var = 0;
+    for (size_t i = 0; i < row; ++i) largest = std::isnan(v[r + i]) || v[r + i] > largest ? v[r + i] : largest;
+    for (size_t i = 0; i < row; ++i) mean += v[r + i] / static_cast<double>(row), sum += std::exp(v[r + i] - largest);
+    for (size_t i = 0; i < row; ++i) var += (v[r + i] - mean) * (v[r + i] - mean) / static_cast<double>(row);
+    double scale = norm ? 1 / std::sqrt(var + n->arg(4).as_float()) : 0;
+    for (size_t i = 0; i < row; ++i) {
+      double& e = v[r + i];
+      if (soft) e = std::exp(e - largest) / sum;
+      if (log_soft) e = e - largest - std::log(sum);
+      if (norm) e = (e - mean) * scale * (w.empty() ? 1 : w[i]) + (b.empty() ? 0 : b[i]);
+    }
+    means.push_back(mean);
+    scales.push_back(scale);
+  }
+  if (schema != "aten::native_layer_norm") {
+    slots_[n] = {{made(n, v)}};
+    return true;
+  }
+  Slot slot{std::vector<Tensor>(3)};
+  for (Node* part : n->users()) {
+    int64_t i = part->arg(1).as_int();
+    slot.parts[static_cast<size_t>(i)] = made(part, i == 0 ? v : i == 1 ? means : scales);
+  }
+  slots_[n] = slot;
+  return true;
+}
+
+void Evaluator::call(Node* n) {
+  std::string_view schema = schema_of(*n);
+  if (const auto* k = dynamic_cast<const KernelCall*>(&n->callable())) return run_kernel(n, *k);
+  if (schema == "_operator.getitem") {
+    slots_[n] = {{slots_.at(n->arg(0).as_node()).parts.at(static_cast<size_t>(n->arg(1).as_int()))}};
+    return;
+  }
+  if (is_inplace(schema)) return run_in_place(n);
+  if (schema == "aten::opaque_negation" || schema == "test::effect") {
+    std::vector<double> v = read(env_, value(n->arg(0)));
+    for (double& e : v) e = -e;
+    if (schema == "test::effect") outcome_.effects.emplace_back(n->name());
+    slots_[n] = {{made(n, v)}};
+    return;
+  }
+  if (schema == "aten::rand_like") {  // a counter: the order of the calls shows in the numbers
+    std::vector<double> v(read(env_, value(n->arg(0))).size(), ++random_);
+    slots_[n] = {{made(n, v)}};
+    outcome_.effects.emplace_back(schema);
+    return;
+  }
+  if (run_composite(n)) return;
+  const Tensor& x = value(n->arg(0));
+  if (returns_operand(*n, *x.type, env_)) {
+    slots_[n] = {{x}};
+  } else if (schema == "aten::detach" || schema == "aten::alias") {
+    slots_[n] = {{Tensor{n->tensor_type(), x.memory, x.offset}}};
+  } else if (auto entry = ops::find_schema(schema); entry && entry->kind == ops::OpClass::View) {
+    slots_[n] = {{view(n, entry->view())}};
+  } else {
+    slots_[n] = {{run_alone(n)}};
+  }
+}
+
+Outcome Evaluator::run(const Inputs& inputs) {
+  size_t next = 0;
+  for (Node* n : graph_.nodes()) {
+    if (n->op() == fx::Opcode::Placeholder) {
+      slots_[n] = {{inputs.at(next++)}};
+    } else if (n->op() == fx::Opcode::CallFunction) {
+      call(n);
+    } else if (n->op() == fx::Opcode::Output) {
+      fx::for_each_node(n->args(), [&](Node* r) { outcome_.results.push_back(slots_.at(r).parts.at(0)); });
+    }
+  }
+  return std::move(outcome_);
+}
+
+bool close(double a, double b, double tolerance) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (a == b) return std::signbit(a) == std::signbit(b) || tolerance > 0;
+  return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), 1e-3});
+}
+
+void expect_equal(const Program& p, const Tensor& a, const Tensor& b, double tolerance, const std::string& what) {
+  ASSERT_EQ(to_string(p.env, *a.type), to_string(p.env, *b.type)) << what;
+  std::vector<double> x = elements(p, a), y = elements(p, b);
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_TRUE(close(x[i], y[i], tolerance))
+        << what << " element " << i << ": " << x[i] << " before, " << y[i] << " after";
+}
+
+}  // namespace
+
+Outcome evaluate(Program& p, const Inputs& inputs) { return Evaluator(*p.graph, p.env).run(inputs); }
+
+std::vector<double> elements(const Program& p, const Tensor& t) { return read(p.env, t); }
+
+Inputs random_inputs(const Program& p, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Inputs inputs;
+  for (const Node* n : p.graph->nodes()) {
+    if (n->op() != fx::Opcode::Placeholder) continue;
+    Tensor t = allocate(p.env, n->tensor_type());
+    std::uniform_real_distribution<double> values(-3, 3);
+    size_t count = read(p.env, t).size();
+    std::vector<double> v;
+    for (size_t i = 0; i < count; ++i) v.push_back(t.type->dtype == DType::Bool ? random() % 2 : values(random));
+    write(p.env, t, v);
+    inputs.push_back(t);
+  }
+  return inputs;
+}
+
+Inputs copy_of(const Inputs& inputs) {
+  Inputs out = inputs;
+  for (Tensor& t : out) t.memory = std::make_shared<std::vector<uint8_t>>(*t.memory);
+  return out;
+}
+
+void expect_same_after(Program& p, const std::function<void(PassContext&)>& pass, double tolerance) {
+  SCOPED_TRACE(p.print());
+  Inputs before = random_inputs(p, 1), after = copy_of(before);
+  Outcome expected = evaluate(p, before);
+  PassContext context = p.context();
+  verify(context);
+  pass(context);
+  SCOPED_TRACE(p.print());
+  ASSERT_NO_THROW(verify(context));
+  Outcome actual = evaluate(p, after);
+  ASSERT_EQ(expected.results.size(), actual.results.size());
+  for (size_t i = 0; i < expected.results.size(); ++i) {
+    expect_equal(p, expected.results[i], actual.results[i], tolerance, "result " + std::to_string(i));
+    // Which of them share memory, and with which input.
+    for (size_t k = 0; k < i; ++k)
+      EXPECT_EQ(expected.results[i].memory == expected.results[k].memory,
+                actual.results[i].memory == actual.results[k].memory)
+          << "results " << k << " and " << i;
+    for (size_t k = 0; k < before.size(); ++k)
+      EXPECT_EQ(expected.results[i].memory == before[k].memory, actual.results[i].memory == after[k].memory)
+          << "result " << i << " and input " << k;
+  }
+  for (size_t i = 0; i < before.size(); ++i)
+    expect_equal(p, before[i], after[i], tolerance, "input " + std::to_string(i));
+}
+
+}  // namespace fxjit::inline v0::passes
