@@ -151,7 +151,9 @@ class Interpreter {
   }
 
   Value element_value(const Expr& e, const std::vector<int64_t>& at, int64_t i) const {
-    auto arg = [&](int a) { return e.args[a] < 0 ? Value{} : lines_[static_cast<size_t>(e.args[a])][static_cast<size_t>(i)]; };
+    auto arg = [&](int a) {
+      return e.args[a] < 0 ? Value{} : lines_[static_cast<size_t>(e.args[a])][static_cast<size_t>(i)];
+    };
     auto arg_type = [&](int a) { return k_.exprs[static_cast<size_t>(e.args[a])].dtype; };
     const size_t index = static_cast<size_t>(e.index);
     switch (e.kind) {

@@ -235,7 +235,8 @@ class Parser {
     } else {
       bits = std::bit_cast<uint64_t>(std::strtod(text.c_str(), &end));
     }
-    if (end == text.c_str() || *end != '\0') fail_at(column, support::concat(text, " is no number of type ", to_text(t)));
+    if (end == text.c_str() || *end != '\0')
+      fail_at(column, support::concat(text, " is no number of type ", to_text(t)));
     return bits;
   }
 

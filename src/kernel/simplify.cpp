@@ -123,8 +123,8 @@ class Simplifier {
       values[static_cast<size_t>(a)] = Value{at(e.args[a]).bits};
     }
     const DType t = at(e.args[count - 1]).dtype;
-    const bool exact = !(ops::row(e.op).domain & ops::bit(DType::Float32)) ||
-                       (ops::row(e.op).domain & ops::bit(DType::Float64));
+    const bool exact =
+        !(ops::row(e.op).domain & ops::bit(DType::Float32)) || (ops::row(e.op).domain & ops::bit(DType::Float64));
     return exact ? constant(e.dtype, ops::apply(e.op, t, values[0], values[1], values[2])) : append(e);
   }
 

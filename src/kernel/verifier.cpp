@@ -16,7 +16,8 @@ class Verifier {
   void run() {
     place_ = "axes";
     rule(!k_.axes.empty(), "a kernel has at least one axis");
-    for (size_t i = 0; i + 1 < k_.axes.size(); ++i) rule(!k_.axes[i].reduction, "only the last axis may be a reduction");
+    for (size_t i = 0; i + 1 < k_.axes.size(); ++i)
+      rule(!k_.axes[i].reduction, "only the last axis may be a reduction");
     for (size_t i = 0; i < k_.buffers.size(); ++i) check_buffer(i);
     for (size_t i = 0; i < k_.scalars.size(); ++i) {
       place_ = "s" + std::to_string(i);

@@ -41,22 +41,22 @@ T unwrap(Value v) {
 }
 
 // One instance per row and type; only those within the domain are compiled.
-#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)         \
-  template <class T, class X>                                                             \
-  auto ref_##name([[maybe_unused]] X x, [[maybe_unused]] T y, [[maybe_unused]] T z) {     \
-    ref                                                                                   \
+#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)     \
+  template <class T, class X>                                                         \
+  auto ref_##name([[maybe_unused]] X x, [[maybe_unused]] T y, [[maybe_unused]] T z) { \
+    ref                                                                               \
   }
 #include "fxjit/ops/elementwise.def"
 
 template <class T>
 Value apply_as(OpId id, Value x, Value y, Value z) {
   switch (id) {
-#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)            \
-  case OpId::name:                                                                           \
-    if constexpr ((reference_domain(domain) & bit(type_of<T>())) != 0) {                     \
-      using X = std::conditional_t<Promote::promote == Promote::Where, bool, T>;             \
-      return wrap_result(ref_##name<T, X>(unwrap<X>(x), unwrap<T>(y), unwrap<T>(z)));        \
-    }                                                                                        \
+#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)     \
+  case OpId::name:                                                                    \
+    if constexpr ((reference_domain(domain) & bit(type_of<T>())) != 0) {              \
+      using X = std::conditional_t<Promote::promote == Promote::Where, bool, T>;      \
+      return wrap_result(ref_##name<T, X>(unwrap<X>(x), unwrap<T>(y), unwrap<T>(z))); \
+    }                                                                                 \
     break;
 #include "fxjit/ops/elementwise.def"
   }

@@ -229,7 +229,8 @@ TypeResult infer_library(const Inference& c, LibraryId id) {
     case LibraryId::linear: {
       const TensorType *x = c.tensor(0), *w = c.tensor(1);
       if (x == nullptr || w == nullptr || w->rank() != 2 || x->rank() < 2) return Failure{"linear without rows"};
-      if (x->dtype != w->dtype || !c.env.guard_eq(x->sizes.back(), w->sizes[1])) return Failure{"linear of other sizes"};
+      if (x->dtype != w->dtype || !c.env.guard_eq(x->sizes.back(), w->sizes[1]))
+        return Failure{"linear of other sizes"};
       Dims sizes = x->sizes;
       sizes.back() = w->sizes[0];
       Dims strides = contiguous_strides(c.env, sizes);

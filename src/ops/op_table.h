@@ -54,9 +54,9 @@ struct OpRow {
   uint8_t arity;
   Promote promote;
   Samples samples;
-  TypeSet domain;          // types T for which kernels are compiled
-  std::string_view emit;   // the EMIT text, for documentation
-  std::string_view aten;   // schemas, separated by blanks
+  TypeSet domain;         // types T for which kernels are compiled
+  std::string_view emit;  // the EMIT text, for documentation
+  std::string_view aten;  // schemas, separated by blanks
 };
 
 // All rows, indexed by OpId.

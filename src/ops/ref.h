@@ -80,17 +80,17 @@ T shr(T x, T y) {
   return static_cast<T>(x >> y);
 }
 
-#define FXJIT_REFERENCE_1(name, ...)                  \
-  template <class T>                                  \
-  T name(T value) {                                   \
-    [[maybe_unused]] const double x = value;          \
-    return static_cast<T>(__VA_ARGS__);               \
+#define FXJIT_REFERENCE_1(name, ...)         \
+  template <class T>                         \
+  T name(T value) {                          \
+    [[maybe_unused]] const double x = value; \
+    return static_cast<T>(__VA_ARGS__);      \
   }
-#define FXJIT_REFERENCE_2(name, ...)                  \
-  template <class T>                                  \
-  T name(T first, T second) {                         \
-    const double x = first, y = second;               \
-    return static_cast<T>(__VA_ARGS__);               \
+#define FXJIT_REFERENCE_2(name, ...)    \
+  template <class T>                    \
+  T name(T first, T second) {           \
+    const double x = first, y = second; \
+    return static_cast<T>(__VA_ARGS__); \
   }
 #define FXJIT_MATH(name, arity, ulp, low, high, exact) FXJIT_REFERENCE_##arity(name, exact)
 #include "fxjit/ops/math.def"

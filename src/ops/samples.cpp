@@ -9,8 +9,8 @@ namespace fxjit::inline v0::ops {
 namespace {
 
 struct FloatRange {
-  double tiny;     // the smallest subnormal
-  double normal;   // the smallest normal number
+  double tiny;    // the smallest subnormal
+  double normal;  // the smallest normal number
   double largest;
 };
 

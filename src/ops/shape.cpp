@@ -53,16 +53,16 @@ bool is_channels_last(ShapeEnv& env, const Layout& t) {
 }
 
 bool is_dense(ShapeEnv& env, const Layout& t) {
-  if (t.sizes.size() == 1) return env.is_const(t.sizes[0], 0) || env.is_const(t.sizes[0], 1) || env.is_const(t.strides[0], 1);
+  if (t.sizes.size() == 1)
+    return env.is_const(t.sizes[0], 0) || env.is_const(t.sizes[0], 1) || env.is_const(t.strides[0], 1);
   std::vector<size_t> order;
   for (size_t d = 0; d < t.sizes.size(); ++d) {
     if (!env.is_const(t.sizes[d], 1) && !env.is_const(t.sizes[d], 0)) order.push_back(d);
   }
   // Dense dimensions have distinct strides, each the product of those below: the order by hints finds the chain, and
   // the chain is then compared by form.
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return env.hint(t.strides[a]) < env.hint(t.strides[b]);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return env.hint(t.strides[a]) < env.hint(t.strides[b]); });
   Dim expected = env.constant(1);
   for (size_t d : order) {
     if (t.strides[d] != expected) return false;

@@ -104,6 +104,13 @@ Value cast(DType from, DType to, Value v) {
   return round_to(to, Value::of(static_cast<double>(static_cast<float>(v.i()))));
 }
 
+double largest(DType t) {
+  FXJIT_CHECK(is_floating(t), "the largest of ", to_text(t));
+  if (t == DType::Float16) return 65504;
+  if (t == DType::BFloat16) return 0x1.fep127;
+  return t == DType::Float32 ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
+}
+
 Value load(DType t, const void* p) {
   switch (t) {
     case DType::UInt8:

@@ -20,12 +20,16 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// `v` as an element of type `t`: rounded to nearest even, or wrapped. A floating `t` takes a double, the others an int64.
+// `v` as an element of type `t`: rounded to nearest even, or wrapped. A floating `t` takes a double, the others an
+// int64.
 Value round_to(DType t, Value v);
 
 // ATen's conversion. Floating to integer truncates; out of range it gives what eager gives on x86: the smallest
 // int64 or int32, and for the narrower types the low bits of that (of an int64 for uint8).
 Value cast(DType from, DType to, Value v);
+
+// The largest finite number of a floating type.
+double largest(DType t);
 
 // Reads and writes an element in memory.
 Value load(DType t, const void* p);

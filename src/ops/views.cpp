@@ -190,7 +190,8 @@ namespace {
 // ATen's computeStride: runs of dimensions of the old layout that lie without a gap are cut into the new sizes.
 class ViewStrides {
  public:
-  ViewStrides(ShapeEnv& env, const Layout& t, const Dims& sizes) : env_(env), t_(t), sizes_(sizes), out_(sizes.size()) {}
+  ViewStrides(ShapeEnv& env, const Layout& t, const Dims& sizes)
+      : env_(env), t_(t), sizes_(sizes), out_(sizes.size()) {}
 
   std::optional<Dims> run() {
     size_t next = sizes_.size();  // new dimensions below are done

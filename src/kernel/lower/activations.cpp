@@ -1,5 +1,5 @@
-// Rules of special.def: activations with parameters. Their parameters do not promote, and half types take them unrounded
-// unless the rule says otherwise.
+// Rules of special.def: activations with parameters. Their parameters do not promote, and half types take them
+// unrounded unless the rule says otherwise.
 #include "kernel/lower/rules.h"
 #include "support/errors.h"
 
@@ -31,34 +31,34 @@ int lower_hardtanh(Builder& b, const Call& c) {
   const Operand low = relu6 ? b.operand(0) : operand_or(b, c, 1, "min_val", -1);
   const Operand high = relu6 ? b.operand(6) : operand_or(b, c, 2, "max_val", 1);
   // The bounds are rounded to the type here.
-  return b.op(OpId::clamp, b.element(c, u.x, u.t), b.parameter(c, low, u.t), b.parameter(c, high, u.t));
+  return b.op(OpId::clamp, {b.element(c, u.x, u.t), b.parameter(c, low, u.t), b.parameter(c, high, u.t)});
 }
 
 int lower_gelu(Builder& b, const Call& c) {
   const Unary u = unary(b, c);
   const fx::Argument mode = b.argument(c, 1, "approximate");
   const bool tanh = !mode.is_none() && mode.as_str() == "tanh";
-  return b.op(tanh ? OpId::gelu_tanh : OpId::gelu, b.element(c, u.x, u.t));
+  return b.op(tanh ? OpId::gelu_tanh : OpId::gelu, {b.element(c, u.x, u.t)});
 }
 
 int lower_leaky_relu(Builder& b, const Call& c) {
   const Unary u = unary(b, c);
   const Operand slope = operand_or(b, c, 1, "negative_slope", 0.01);
-  return b.cast(b.op(OpId::leaky_relu, wide_element(b, c, u), b.parameter(c, slope, u.wide)), u.t);
+  return b.cast(b.op(OpId::leaky_relu, {wide_element(b, c, u), b.parameter(c, slope, u.wide)}), u.t);
 }
 
 int lower_softplus(Builder& b, const Call& c) {
   const Unary u = unary(b, c);
   const Operand beta = operand_or(b, c, 1, "beta", 1), limit = operand_or(b, c, 2, "threshold", 20);
   const int x = wide_element(b, c, u);
-  return b.cast(b.op(OpId::softplus, x, b.parameter(c, beta, u.wide), b.parameter(c, limit, u.wide)), u.t);
+  return b.cast(b.op(OpId::softplus, {x, b.parameter(c, beta, u.wide), b.parameter(c, limit, u.wide)}), u.t);
 }
 
 int lower_threshold(Builder& b, const Call& c) {
   const Unary u = unary(b, c);
   const Operand limit = b.operand(b.argument(c, 1)), v = b.operand(b.argument(c, 2));
   const int x = wide_element(b, c, u);
-  return b.cast(b.op(OpId::threshold, x, b.parameter(c, limit, u.wide), b.parameter(c, v, u.wide)), u.t);
+  return b.cast(b.op(OpId::threshold, {x, b.parameter(c, limit, u.wide), b.parameter(c, v, u.wide)}), u.t);
 }
 
 int lower_elu(Builder& b, const Call& c) {
@@ -85,9 +85,9 @@ int lower_elu(Builder& b, const Call& c) {
   const double negative =
       u.wide == DType::Float32 ? double{static_cast<float>(alpha) * static_cast<float>(scale)} : alpha * scale;
   const int x = wide_element(b, c, u);
-  auto scaled = [&](int v, double by) { return b.op(OpId::mul, v, b.parameter(c, b.operand(by), u.wide)); };
-  const int below = scaled(b.op(OpId::expm1, scaled(x, input_scale)), negative);
-  return b.cast(b.op(OpId::where, b.op(OpId::gt, x, b.constant(u.wide, 0)), scaled(x, scale), below), u.t);
+  auto scaled = [&](int v, double by) { return b.op(OpId::mul, {v, b.parameter(c, b.operand(by), u.wide)}); };
+  const int below = scaled(b.op(OpId::expm1, {scaled(x, input_scale)}), negative);
+  return b.cast(b.op(OpId::where, {b.op(OpId::gt, {x, b.constant(u.wide, 0)}), scaled(x, scale), below}), u.t);
 }
 
 }  // namespace fxjit::inline v0::kernel

@@ -33,7 +33,7 @@ int sum_with_alpha(Builder& b, const Call& c, OpId id, const Operand& x, const O
   if (!is_floating(t) && is_floating(alpha.dtype)) return b.fail(concat(c.schema, ": a floating alpha for integers"));
   if (alpha.dtype == DType::Bool) return b.fail(concat(c.schema, ": a bool alpha"));
   if (id == OpId::sub) alpha = negated(alpha);
-  return b.op(OpId::muladd, b.element(c, x, t), b.element(c, y, t), b.parameter(c, alpha, t));
+  return b.op(OpId::muladd, {b.element(c, x, t), b.element(c, y, t), b.parameter(c, alpha, t)});
 }
 
 bool has_bool(const Operand& x, const Operand& y) { return x.dtype == DType::Bool || y.dtype == DType::Bool; }
@@ -67,19 +67,19 @@ int lower_div_mode(Builder& b, const Call& c) {
 
 int lower_square(Builder& b, const Call& c) {
   const Operand x = b.operand(b.argument(c, 0));
-  return b.op(OpId::square, b.element(c, x, x.dtype));
+  return b.op(OpId::square, {b.element(c, x, x.dtype)});
 }
 
 namespace {
 
 // Exponents for which eager has kernels of their own.
 int special_power(Builder& b, int x, double exponent) {
-  if (exponent == 2) return b.op(OpId::square, x);
-  if (exponent == 3) return b.op(OpId::mul, b.op(OpId::square, x), x);
-  if (exponent == 0.5) return b.op(OpId::sqrt, x);
-  if (exponent == -0.5) return b.op(OpId::rsqrt, x);
-  if (exponent == -1) return b.op(OpId::reciprocal, x);
-  if (exponent == -2) return b.op(OpId::reciprocal, b.op(OpId::square, x));
+  if (exponent == 2) return b.op(OpId::square, {x});
+  if (exponent == 3) return b.op(OpId::mul, {b.op(OpId::square, {x}), x});
+  if (exponent == 0.5) return b.op(OpId::sqrt, {x});
+  if (exponent == -0.5) return b.op(OpId::rsqrt, {x});
+  if (exponent == -1) return b.op(OpId::reciprocal, {x});
+  if (exponent == -2) return b.op(OpId::reciprocal, {b.op(OpId::square, {x})});
   return -1;
 }
 
@@ -104,7 +104,7 @@ int lower_pow(Builder& b, const Call& c) {
     const DType steps = t == DType::Float16 ? DType::Float32 : t;
     return b.cast(special_power(b, b.cast(b.element(c, x, t), steps), e), t);
   }
-  return b.op(OpId::pow, b.element(c, x, t), b.element(c, y, t));
+  return b.op(OpId::pow, {b.element(c, x, t), b.element(c, y, t)});
 }
 
 namespace {
@@ -116,7 +116,7 @@ int bound(Builder& b, const Call& c, const Operand& o, DType t) {
 int one_bound(Builder& b, const Call& c, OpId id, const Operand& x, const Operand& limit) {
   if (b.failure()) return -1;
   const DType t = common_type(b, {x, limit});
-  return b.op(id, bound(b, c, limit, t), b.element(c, x, t));
+  return b.op(id, {bound(b, c, limit, t), b.element(c, x, t)});
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ int lower_clamp(Builder& b, const Call& c) {
   const Operand lower = b.operand(low), upper = b.operand(high);
   if (b.failure()) return -1;
   const DType t = common_type(b, {x, lower, upper});
-  return b.op(OpId::clamp, b.element(c, x, t), bound(b, c, lower, t), bound(b, c, upper, t));
+  return b.op(OpId::clamp, {b.element(c, x, t), bound(b, c, lower, t), bound(b, c, upper, t)});
 }
 
 int lower_clamp_min(Builder& b, const Call& c) {
@@ -147,8 +147,8 @@ int lower_addcmul(Builder& b, const Call& c) {
   if (b.failure()) return -1;
   const DType t = common_type(b, {x, y, z}), wide = compute_type(t);
   auto in = [&](const Operand& o) { return b.cast(b.element(c, o, t), wide); };
-  const int scaled = is_literal(v, 1) ? in(y) : b.op(OpId::mul, b.parameter(c, v, wide), in(y));
-  return b.cast(b.op(OpId::muladd, in(x), scaled, in(z)), t);
+  const int scaled = is_literal(v, 1) ? in(y) : b.op(OpId::mul, {b.parameter(c, v, wide), in(y)});
+  return b.cast(b.op(OpId::muladd, {in(x), scaled, in(z)}), t);
 }
 
 int lower_addcdiv(Builder& b, const Call& c) {
@@ -157,8 +157,8 @@ int lower_addcdiv(Builder& b, const Call& c) {
   if (b.failure()) return -1;
   const DType t = common_type(b, {x, y, z}), wide = compute_type(t);
   auto in = [&](const Operand& o) { return b.cast(b.element(c, o, t), wide); };
-  const int scaled = is_literal(v, 1) ? in(y) : b.op(OpId::mul, b.parameter(c, v, wide), in(y));
-  return b.cast(b.op(OpId::add, in(x), b.op(OpId::div, scaled, in(z))), t);
+  const int scaled = is_literal(v, 1) ? in(y) : b.op(OpId::mul, {b.parameter(c, v, wide), in(y)});
+  return b.cast(b.op(OpId::add, {in(x), b.op(OpId::div, {scaled, in(z)})}), t);
 }
 
 int lower_lerp_scalar(Builder& b, const Call& c) {
@@ -167,7 +167,7 @@ int lower_lerp_scalar(Builder& b, const Call& c) {
   if (x.dtype != y.dtype) return b.fail(concat(c.schema, ": two element types"));
   const DType t = x.dtype, wide = compute_type(t);
   auto in = [&](const Operand& o) { return b.cast(b.element(c, o, t), wide); };
-  return b.cast(b.op(OpId::lerp, in(x), in(y), b.parameter(c, w, wide)), t);
+  return b.cast(b.op(OpId::lerp, {in(x), in(y), b.parameter(c, w, wide)}), t);
 }
 
 }  // namespace fxjit::inline v0::kernel

@@ -151,11 +151,11 @@ int Builder::parameter(const Call& c, const Operand& o, DType t) {
   if (failure_) return -1;
   if (!o.is_number()) return fail(concat(c.schema, ": a parameter is a tensor"));
   if (o.is_literal()) {
+    // c10's Scalar::to<T>: infinities pass, finite numbers beyond the largest do not, even where they would round to
+    // it; integers are to be held as they are.
     const double v = o.as_double();
-    const Value as_t = ops::cast(o.dtype, t, o.number);
-    // c10's Scalar::to<T>: infinities pass, what becomes one does not; integers are to be held as they are.
-    const bool fits = is_floating(t) ? !std::isfinite(v) || std::isfinite(as_t.f())
-                                     : ops::cast(t, o.dtype, as_t) == o.number;
+    const bool fits = is_floating(t) ? !std::isfinite(v) || std::fabs(v) <= ops::largest(t)
+                                     : ops::cast(t, o.dtype, ops::cast(o.dtype, t, o.number)) == o.number;
     if (!fits) return fail(concat(c.schema, ": a number that ", to_text(t), " cannot hold"));
   }
   return number(o, t);
@@ -170,19 +170,19 @@ int Builder::append(const Expr& e) {
   return static_cast<int>(kernel_.exprs.size()) - 1;
 }
 
-int Builder::op(OpId id, int x, int y, int z) {
+int Builder::op(OpId id, std::initializer_list<int> args) {
   const ops::OpRow& row = ops::row(id);
-  const int args[3] = {x, y, z};
-  for (int a = 0; a < row.arity; ++a) {
-    if (args[a] < 0) return -1;
-  }
-  const DType t = type(args[row.promote == ops::Promote::Where ? 1 : 0]);
-  if (!ops::compiles(id, t)) return fail(concat(row.name, " has no code for ", to_text(t)));
+  FXJIT_CHECK(args.size() == row.arity, row.name, " takes ", int{row.arity}, " operands");
   Expr e;
   e.kind = ExprKind::Op;
   e.op = id;
+  for (size_t a = 0; a < args.size(); ++a) {
+    e.args[a] = args.begin()[a];
+    if (e.args[a] < 0) return -1;
+  }
+  const DType t = type(e.args[row.promote == ops::Promote::Where ? 1 : 0]);
+  if (!ops::compiles(id, t)) return fail(concat(row.name, " has no code for ", to_text(t)));
   e.dtype = ops::returns_bool(row.promote) ? DType::Bool : t;
-  for (int a = 0; a < row.arity; ++a) e.args[a] = args[a];
   return append(e);
 }
 

@@ -2,6 +2,7 @@
 // is kept, so that rules read straight on.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,8 +20,8 @@ namespace fxjit::inline v0::kernel {
 
 // An argument that takes part in the arithmetic: a tensor or a number.
 struct Operand {
-  fx::Node* node = nullptr;     // null: a number; without a tensor type: a number of the host
-  DType dtype = DType::Int64;   // of the tensor, or Float64, Int64, Bool
+  fx::Node* node = nullptr;    // null: a number; without a tensor type: a number of the host
+  DType dtype = DType::Int64;  // of the tensor, or Float64, Int64, Bool
   ops::Value number;
   bool is_tensor() const { return node != nullptr && node->tensor_type() != nullptr; }
   bool is_number() const { return !is_tensor(); }
@@ -58,7 +59,8 @@ class Builder {
   int parameter(const Call& c, const Operand& o, DType t);
 
   // ---- expressions ----
-  int op(ops::OpId id, int x, int y = -1, int z = -1);
+  // A list, so that operands are made in their order with every compiler.
+  int op(ops::OpId id, std::initializer_list<int> args);
   int cast(int id, DType to);
   int constant(DType t, double v);
   int number(const Operand& o, DType t);

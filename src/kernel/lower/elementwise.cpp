@@ -27,9 +27,14 @@ bool takes_wide_number(OpId id) { return id == OpId::mul || id == OpId::div || i
 bool is_single_number(const Operand& o) { return o.is_number() || o.node->tensor_type()->rank() == 0; }
 
 int apply_row(Builder& b, const Call& c, OpId id, std::span<const Operand> xs, DType t) {
-  int args[3] = {-1, -1, -1};
-  for (size_t i = 0; i < xs.size(); ++i) args[i] = b.element(c, xs[i], t);
-  return b.op(id, args[0], args[1], args[2]);
+  switch (xs.size()) {
+    case 1:
+      return b.op(id, {b.element(c, xs[0], t)});
+    case 2:
+      return b.op(id, {b.element(c, xs[0], t), b.element(c, xs[1], t)});
+    default:
+      return b.op(id, {b.element(c, xs[0], t), b.element(c, xs[1], t), b.element(c, xs[2], t)});
+  }
 }
 
 int lower_where(Builder& b, const Call& c, std::span<const Operand> xs, const ops::Promoted& p) {
@@ -37,9 +42,7 @@ int lower_where(Builder& b, const Call& c, std::span<const Operand> xs, const op
   auto branch = [&](const Operand& o) {
     return o.is_number() ? b.parameter(c, o, p.compute) : b.element(c, o, p.compute);
   };
-  const int condition = b.element(c, xs[0], DType::Bool);
-  const int yes = branch(xs[1]);
-  return b.op(OpId::where, condition, yes, branch(xs[2]));
+  return b.op(OpId::where, {b.element(c, xs[0], DType::Bool), branch(xs[1]), branch(xs[2])});
 }
 
 }  // namespace
@@ -62,7 +65,7 @@ int lower_row(Builder& b, const Call& c, OpId id, std::span<const Operand> xs) {
   }
   if (is_half(t) && takes_wide_number(id) && is_single_number(xs[1])) {
     const int x = b.cast(b.element(c, xs[0], t), DType::Float32);
-    return b.cast(b.op(id, x, b.element(c, xs[1], DType::Float32)), t);
+    return b.cast(b.op(id, {x, b.element(c, xs[1], DType::Float32)}), t);
   }
   return apply_row(b, c, id, xs, t);
 }

@@ -30,7 +30,8 @@ Coord scale(ShapeEnv& env, const Coord& a, Dim factor) {
 }
 
 Index broadcast_index(ShapeEnv& env, std::span<const Dim> from, std::span<const Dim> to, const Index& index) {
-  FXJIT_CHECK(from.size() <= to.size() && to.size() == index.size(), "an operand has no more dimensions than the result");
+  FXJIT_CHECK(from.size() <= to.size() && to.size() == index.size(),
+              "an operand has no more dimensions than the result");
   const size_t lead = to.size() - from.size();
   Index out;
   for (size_t d = 0; d < from.size(); ++d) out.push_back(env.is_const(from[d], 1) ? origin(env) : index[lead + d]);

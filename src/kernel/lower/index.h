@@ -27,8 +27,8 @@ using Index = std::vector<Coord>;
 
 // The dimensions that a kernel runs through, before they are ordered and merged.
 struct Space {
-  std::vector<Dim> extents;    // none is the constant 1
-  std::vector<bool> reduced;   // one per extent
+  std::vector<Dim> extents;   // none is the constant 1
+  std::vector<bool> reduced;  // one per extent
 };
 
 Coord origin(ShapeEnv& env);

@@ -30,7 +30,7 @@ struct ScalarSource {
 struct Lowered {
   Kernel kernel;
   // The launch, in the order of the kernel.
-  std::vector<Dim> extents;            // one per axis
+  std::vector<Dim> extents;  // one per axis
   std::vector<BufferSource> buffers;
   std::vector<ScalarSource> scalars;
 };

@@ -72,7 +72,7 @@ int lower_reduce(Builder& b, const Call& c, uint16_t id) {
   const DType wide = compute_type(result);
   const int x = b.cast(b.cast(b.value(node, *index), result), wide);
   int value = b.reduce(row.op, x);
-  if (row.mean) value = b.op(ops::OpId::div, value, b.extent(wide));
+  if (row.mean) value = b.op(ops::OpId::div, {value, b.extent(wide)});
   return b.cast(value, result);
 }
 

@@ -49,7 +49,7 @@ int lower_masked_fill(Builder& b, const Call& c) {
     return b.fail(concat(c.schema, ": a floating value for ", to_text(x.dtype)));
   }
   const int fill = v.is_number() ? b.parameter(c, v, x.dtype) : b.element(c, v, x.dtype);
-  return b.op(OpId::where, b.element(c, mask, DType::Bool), fill, b.element(c, x, x.dtype));
+  return b.op(OpId::where, {b.element(c, mask, DType::Bool), fill, b.element(c, x, x.dtype)});
 }
 
 }  // namespace fxjit::inline v0::kernel

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "fxjit/fx/graph.h"
 #include "kernel/lower/lower.h"
@@ -38,7 +39,8 @@ class TypedGraph {
   // An input whose sizes are symbols, contiguous.
   Node* symbolic(DType t, const std::vector<int64_t>& hints) {
     std::vector<Dim> s;
-    for (size_t d = 0; d < hints.size(); ++d) s.push_back(env.symbol({SymSource::Size, inputs_, static_cast<int32_t>(d)}, hints[d]));
+    for (size_t d = 0; d < hints.size(); ++d)
+      s.push_back(env.symbol({SymSource::Size, inputs_, static_cast<int32_t>(d)}, hints[d]));
     return input_as(t, s, contiguous_strides(env, s));
   }
 
@@ -61,7 +63,17 @@ class TypedGraph {
     return n;
   }
 
-  Result<Lowered> lower(std::vector<Node*> outputs) { return kernel::lower_group(env, group, outputs); }
+  // Lowers the calls that the outputs need.
+  Result<Lowered> lower(std::vector<Node*> outputs) {
+    std::set<Node*> needed(outputs.begin(), outputs.end());
+    std::vector<Node*> nodes;
+    for (size_t i = group.size(); i-- > 0;) {
+      if (!needed.contains(group[i])) continue;
+      nodes.insert(nodes.begin(), group[i]);
+      for (Node* input : group[i]->all_input_nodes()) needed.insert(input);
+    }
+    return kernel::lower_group(env, nodes, outputs);
+  }
   std::string reason(std::vector<Node*> outputs) {
     Result<Lowered> r = lower(std::move(outputs));
     return r ? "lowered" : r.reason();
@@ -72,6 +84,9 @@ class TypedGraph {
     if (!r) return r.reason();
     return kernel::print(r->kernel);
   }
+
+ private:
+  int32_t inputs_ = 0;
 };
 
 // Memory for the tensors of a launch: what inputs hold is set by element number in memory.

@@ -38,7 +38,8 @@ TEST(KernelInterpreter, IntegersWrapBeforeTheyWiden) {
 
 TEST(KernelInterpreter, FollowsStridesAndBroadcasts) {
   const Kernel k = parse(
-      "kernel\n axes parallel, parallel\n b0 = in f32 [unit, any]\n b1 = in f32 [zero, unit]\n b2 = out f32 [any, unit]\n"
+      "kernel\n axes parallel, parallel\n b0 = in f32 [unit, any]\n b1 = in f32 [zero, unit]\n b2 = out f32 [any, "
+      "unit]\n"
       " s0 = i64\n %0 = load b0 : f32\n %1 = load b1 : f32\n %2 = add %0, %1 : f32\n %3 = scalar s0 : f32\n"
       " %4 = mul %2, %3 : f32\n store b2, %4\n");
   float a[] = {1, 2, 3, 4, 5, 6};  // 2 x 3, column by column
@@ -53,7 +54,8 @@ TEST(KernelInterpreter, FollowsStridesAndBroadcasts) {
 
 TEST(KernelInterpreter, ReducesRows) {
   const Kernel k = parse(
-      "kernel\n axes parallel, reduction\n b0 = in f32 [any, unit]\n b1 = out f32 [any, unit]\n b2 = out f32 [unit, zero]\n"
+      "kernel\n axes parallel, reduction\n b0 = in f32 [any, unit]\n b1 = out f32 [any, unit]\n b2 = out f32 [unit, "
+      "zero]\n"
       " %0 = load b0 : f32\n %1 = reduce max %0 : f32\n %2 = sub %0, %1 : f32\n %3 = exp %2 : f32\n"
       " %4 = reduce sum %3 : f32\n %5 = div %3, %4 : f32\n store b1, %5\n store b2, %4\n");
   float x[] = {1, 2, 3, 5, 5, 5, NAN, 1, 2};
@@ -69,7 +71,8 @@ TEST(KernelInterpreter, ReducesRows) {
 
 TEST(KernelInterpreter, ReductionsOfIntegersAndBool) {
   const Kernel k = parse(
-      "kernel\n axes parallel, reduction\n b0 = in i64 [any, unit]\n b1 = out i64 [unit, zero]\n b2 = out i64 [unit, zero]\n"
+      "kernel\n axes parallel, reduction\n b0 = in i64 [any, unit]\n b1 = out i64 [unit, zero]\n b2 = out i64 [unit, "
+      "zero]\n"
       " b3 = out i64 [unit, zero]\n b4 = out bool [unit, zero]\n b5 = out bool [unit, zero]\n"
       " %0 = load b0 : i64\n %1 = reduce sum %0 : i64\n %2 = reduce prod %0 : i64\n %3 = reduce min %0 : i64\n"
       " %4 = cast %0 : bool\n %5 = reduce any %4 : bool\n %6 = reduce all %4 : bool\n"

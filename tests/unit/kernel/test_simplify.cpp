@@ -1,13 +1,14 @@
-#include "kernel/simplify.h"
-
 #include <gtest/gtest.h>
+
+#include "kernel/simplify.h"
 
 namespace fxjit::kernel {
 namespace {
 
 // The body of a kernel from one f32 input to one output after simplification, without head and indentation.
 std::string simplified(const std::string& body, const std::string& type = "f32") {
-  Kernel k = parse("kernel\n axes parallel\n b0 = in " + type + " [unit]\n b1 = out " + type + " [unit]\n s0 = f64\n" + body);
+  Kernel k =
+      parse("kernel\n axes parallel\n b0 = in " + type + " [unit]\n b1 = out " + type + " [unit]\n s0 = f64\n" + body);
   verify(k);
   simplify(k);
   verify(k);
@@ -30,7 +31,8 @@ TEST(Simplify, CastsThatChangeNothingGo) {
   EXPECT_EQ(simplified("%0 = load b0 : f16\n%1 = cast %0 : f32\n%2 = cast %1 : f16\nstore b1, %2", "f16"),
             "%0 = load b0 : f16\nstore b1, %0\n");
   EXPECT_EQ(simplified("%0 = load b0 : f16\n%1 = cast %0 : f32\n%2 = cast %1 : f64\n%3 = sqrt %2 : f64\n"
-                       "%4 = cast %3 : f16\nstore b1, %4", "f16"),
+                       "%4 = cast %3 : f16\nstore b1, %4",
+                       "f16"),
             "%0 = load b0 : f16\n%1 = cast %0 : f64\n%2 = sqrt %1 : f64\n%3 = cast %2 : f16\nstore b1, %3\n");
 }
 
@@ -51,7 +53,8 @@ TEST(Simplify, ConstantsFoldWhereThatIsExact) {
                        "%4 = mul %0, %3 : f32\nstore b1, %4"),
             "%0 = load b0 : f32\n%1 = const 2.5 : f32\n%2 = mul %0, %1 : f32\nstore b1, %2\n");
   const std::string exp = "%0 = const 2 : f32\n%1 = exp %0 : f32\n";
-  EXPECT_EQ(simplified(exp + "store b1, %1"), exp + "store b0, %1\n") << "the emitted function may differ in the last bit";
+  EXPECT_EQ(simplified(exp + "store b1, %1"), exp + "store b0, %1\n")
+      << "the emitted function may differ in the last bit";
 }
 
 TEST(Simplify, OnlyIdentitiesThatKeepEveryBit) {

@@ -45,13 +45,15 @@ TEST(KernelText, ReadsBackAsItIsWritten) {
 }
 
 TEST(KernelText, ConstantsKeepTheirBits) {
-  const double values[] = {0.1, -0.0, 1e300, 5e-324, INFINITY, -INFINITY, 1.0 / 3.0, 123456789.0, 0x1.fffffffffffffp+1023};
+  const double values[] = {
+      0.1, -0.0, 1e300, 5e-324, INFINITY, -INFINITY, 1.0 / 3.0, 123456789.0, 0x1.fffffffffffffp+1023};
   for (double v : values) {
     Kernel k = parse("kernel\n axes parallel\n b0 = out f64 [unit]\n %0 = const 1 : f64\n store b0, %0\n");
     k.exprs[0].bits = std::bit_cast<uint64_t>(v);
     EXPECT_EQ(parse(print(k)), k) << v;
   }
-  Kernel k = parse("kernel\n axes parallel\n b0 = out f64 [unit]\n %0 = const nan(0x7ff800000000beef) : f64\n store b0, %0\n");
+  Kernel k =
+      parse("kernel\n axes parallel\n b0 = out f64 [unit]\n %0 = const nan(0x7ff800000000beef) : f64\n store b0, %0\n");
   EXPECT_EQ(k.exprs[0].bits, 0x7ff800000000beefull);
   EXPECT_EQ(parse(print(k)), k);
   k = parse("kernel\n axes parallel\n b0 = out i64 [unit]\n %0 = const -9223372036854775808 : i64\n store b0, %0\n");
@@ -78,7 +80,8 @@ TEST(KernelText, ErrorsNameLineAndColumn) {
   EXPECT_EQ(error_of("kernel\n  %0 = frob %1 : f32"), "kernel text, line 2, column 8: there is no operator frob");
   EXPECT_EQ(error_of("kernel\n  %1 = load b0 : f32"),
             "kernel text, line 2, column 3: expected %0: numbers are consecutive");
-  EXPECT_EQ(error_of("kernel\n  %0 = const zero : f32"), "kernel text, line 2, column 14: zero is no number of type f32");
+  EXPECT_EQ(error_of("kernel\n  %0 = const zero : f32"),
+            "kernel text, line 2, column 14: zero is no number of type f32");
   EXPECT_EQ(error_of("kernel\n  %0 = mul %1 : f32"), "kernel text, line 2, column 15: expected ','");
   EXPECT_EQ(error_of("kernel\n  store b0, %0 x"), "kernel text, line 2, column 16: expected the end of the line");
   EXPECT_EQ(error_of("kernel\n  hello"),

@@ -9,7 +9,8 @@ namespace {
 
 Kernel row_kernel() {
   return parse(
-      "kernel\n axes parallel, reduction\n b0 = in f32 [any, unit]\n b1 = out f32 [any, unit]\n b2 = out f32 [unit, zero]\n"
+      "kernel\n axes parallel, reduction\n b0 = in f32 [any, unit]\n b1 = out f32 [any, unit]\n b2 = out f32 [unit, "
+      "zero]\n"
       " s0 = f64\n %0 = load b0 : f32\n %1 = scalar s0 : f32\n %2 = mul %0, %1 : f32\n %3 = reduce max %2 : f32\n"
       " %4 = sub %2, %3 : f32\n %5 = gt %4, %3 : bool\n %6 = where %5, %4, %0 : f32\n store b1, %6\n store b2, %3\n");
 }
@@ -61,7 +62,10 @@ TEST(KernelVerifier, FindsPlantedFaultsOfExpressions) {
 }
 
 TEST(KernelVerifier, FindsPlantedFaultsOfReductionsAndStores) {
-  expect_fault("a reduction needs a reduction axis", [](Kernel& k) { k.axes[1].reduction = false; k.buffers[2].strides[1] = StrideClass::Unit; });
+  expect_fault("a reduction needs a reduction axis", [](Kernel& k) {
+    k.axes[1].reduction = false;
+    k.buffers[2].strides[1] = StrideClass::Unit;
+  });
   expect_fault("any and all reduce bool", [](Kernel& k) { k.exprs[3].reduce = ReduceOp::Any; });
   expect_fault("its operand's type", [](Kernel& k) { k.exprs[3].dtype = DType::Float64; });
   expect_fault("same along the row", [](Kernel& k) { k.stores[1].expr = 4; });

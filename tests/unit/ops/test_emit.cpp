@@ -89,10 +89,10 @@ Value wrap(T v) {
   return Value::of(static_cast<int64_t>(v));
 }
 
-#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)                       \
-  template <class B, class X, class T>                                                                  \
+#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)                             \
+  template <class B, class X, class T>                                                                        \
   auto emit_##name([[maybe_unused]] B& b, [[maybe_unused]] X x, [[maybe_unused]] T y, [[maybe_unused]] T z) { \
-    emit                                                                                                \
+    emit                                                                                                      \
   }
 #include "fxjit/ops/elementwise.def"
 
@@ -100,12 +100,12 @@ template <class T>
 Value emitted(OpId id, Value x, Value y, Value z) {
   HostBuilder<T> b;
   switch (id) {
-#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten)    \
-  case OpId::name:                                                                   \
-    if constexpr (((domain) & bit(kType<T>)) != 0) {                                 \
-      using X = std::conditional_t<Promote::promote == Promote::Where, bool, T>;     \
-      return wrap(emit_##name(b, unwrap<X>(x), unwrap<T>(y), unwrap<T>(z)));         \
-    }                                                                                \
+#define FXJIT_ELEMENTWISE(name, arity, promote, domain, emit, ref, samples, aten) \
+  case OpId::name:                                                                \
+    if constexpr (((domain) & bit(kType<T>)) != 0) {                              \
+      using X = std::conditional_t<Promote::promote == Promote::Where, bool, T>;  \
+      return wrap(emit_##name(b, unwrap<X>(x), unwrap<T>(y), unwrap<T>(z)));      \
+    }                                                                             \
     break;
 #include "fxjit/ops/elementwise.def"
   }
@@ -117,7 +117,8 @@ void check_row(const OpRow& row) {
   const DType t = kType<T>;
   if (!(row.domain & bit(t))) return;
   const DType result = returns_bool(row.promote) ? DType::Bool : t;
-  const std::vector<Value> xs = row.promote == Promote::Where ? samples(Samples::All, DType::Bool) : samples(row.samples, t);
+  const std::vector<Value> xs =
+      row.promote == Promote::Where ? samples(Samples::All, DType::Bool) : samples(row.samples, t);
   const std::vector<Value> more = samples(row.samples, t), none = {Value{}};
   const size_t step = row.arity == 3 ? 7 : 1;
   for (const Value& x : xs) {

@@ -1,7 +1,6 @@
-#include "ops/promote.h"
-
 #include <gtest/gtest.h>
 
+#include "ops/promote.h"
 #include "table_data.h"
 
 namespace fxjit::ops {

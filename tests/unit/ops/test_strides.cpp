@@ -54,9 +54,7 @@ class Importer {
   }
 
  private:
-  Dim size(int64_t v, int32_t d) {
-    return symbolic_ ? env_.symbol({SymSource::Size, input_, d}, v) : env_.constant(v);
-  }
+  Dim size(int64_t v, int32_t d) { return symbolic_ ? env_.symbol({SymSource::Size, input_, d}, v) : env_.constant(v); }
 
   // The product of the sizes of the dimensions inside it, if the stride is that.
   Dim stride(const Layout& out, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, size_t d) {

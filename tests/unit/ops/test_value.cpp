@@ -1,5 +1,3 @@
-#include "ops/value.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -7,6 +5,7 @@
 #include <cstring>
 
 #include "fxjit/errors.h"
+#include "ops/value.h"
 #include "table_data.h"
 
 namespace fxjit::ops {
@@ -26,7 +25,8 @@ TEST(Half, EveryFloat16ReadsAsTheCompilersDoes) {
 TEST(Half, FloatsRoundAsTheCompilersDo) {
   // All exponents, with significands around every kind of tie.
   for (uint32_t exponent = 90; exponent < 160; ++exponent) {
-    for (uint32_t mantissa : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x1fffu, 0x2000u, 0x3000u, 0x7fefffu, 0x7ff000u, 0x7fffffu}) {
+    for (uint32_t mantissa :
+         {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x1fffu, 0x2000u, 0x3000u, 0x7fefffu, 0x7ff000u, 0x7fffffu}) {
       for (uint32_t sign : {0u, 0x80000000u}) {
         const float v = std::bit_cast<float>(sign | exponent << 23 | mantissa);
         const _Float16 expected = static_cast<_Float16>(v);
