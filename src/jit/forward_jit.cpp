@@ -49,13 +49,13 @@ CompiledForward<fxjit_specialised> compile_specialised(const fx::Graph& typed, c
                                                        std::span<const fxjit_kernel> kernels, const ForwardHost& host,
                                                        const CpuTarget& target) {
   ForkGuard guard;
-  return link<fxjit_specialised>(codegen::emit_specialised(typed, env, inputs, plan), kernels, host, target);
+  return link<fxjit_specialised>(codegen::emit_specialised(typed, env, inputs, plan, false), kernels, host, target);
 }
 
 CompiledForward<fxjit_generic> compile_generic(const fx::Graph& graph, const codegen::ForwardPlan& plan,
                                                const ForwardHost& host, const CpuTarget& target) {
   ForkGuard guard;
-  return link<fxjit_generic>(codegen::emit_generic(graph, plan), {}, host, target);
+  return link<fxjit_generic>(codegen::emit_generic(graph, plan, false), {}, host, target);
 }
 
 std::string specialised_llvm(const fx::Graph& typed, const ShapeEnv& env, const codegen::ForwardInputs& inputs,

@@ -62,7 +62,7 @@ class GenericEmitter {
     auto* type = llvm::FunctionType::get(host_.i32(), {host_.ptr(), host_.i32()}, false);
     llvm::Function* callee = host_.callee(CalleeKind::Call, callee_label(*s.node), type);
     llvm::Value* status = f.ir().CreateCall(callee, {f.frame(), host_.i32(index)}, name);
-    host_.comment(status, s.node->format_node());
+    host_.comment(status, *s.node);
     f.check(status);
     for (int32_t slot : plan_.releases_of(s)) f.release(slot);
     if (s.node->op() == fx::Opcode::Output) move_out(f, slots);
@@ -80,8 +80,8 @@ class GenericEmitter {
 
 }  // namespace
 
-HostModule emit_generic(const fx::Graph&, const ForwardPlan& plan) {
-  HostModule host("forward");
+HostModule emit_generic(const fx::Graph&, const ForwardPlan& plan, bool readable) {
+  HostModule host("forward", readable);
   GenericEmitter(host, plan).run();
   return host;
 }

@@ -4,6 +4,8 @@
 #include <llvm/Support/FormattedStream.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <unordered_map>
+
 #include "runtime/abi.h"
 #include "support/errors.h"
 
@@ -45,9 +47,10 @@ class CommentWriter final : public llvm::AssemblyAnnotationWriter {
 
 }  // namespace
 
-HostModule::HostModule(std::string_view name)
+HostModule::HostModule(std::string_view name, bool readable)
     : context_(std::make_unique<llvm::LLVMContext>()),
       module_(std::make_unique<llvm::Module>(llvm::StringRef(name.data(), name.size()), *context_)) {
+  context_->setDiscardValueNames(!readable);
   // x86-64's: without it an i64 would count as aligned to 4 bytes.
   module_->setDataLayout("e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128");
 }
@@ -75,17 +78,14 @@ llvm::Function* HostModule::callee(CalleeKind kind, std::string_view label, llvm
   return it->second = f;
 }
 
-void HostModule::comment(const llvm::Value* where, std::string line) {
-  // A folded constant has no place in the text.
-  if (llvm::isa<llvm::Instruction>(where) || llvm::isa<llvm::Function>(where)) comments_[where] = std::move(line);
-}
-
 std::string HostModule::text() const {
   FXJIT_CHECK(module_ != nullptr, "the text of a module that was given away");
   std::string text;
   llvm::raw_string_ostream stream(text);
-  CommentWriter comments(comments_);
-  module_->print(stream, &comments);
+  std::unordered_map<const llvm::Value*, std::string> comments(headings_.begin(), headings_.end());
+  for (const auto& [where, node] : nodes_) comments[where] = node->format_node();
+  CommentWriter writer(comments);
+  module_->print(stream, &writer);
   return text;
 }
 

@@ -10,8 +10,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "fxjit/fx/node.h"
 
 namespace fxjit::inline v0::codegen {
 
@@ -33,7 +35,8 @@ struct Callee {
 // One module, being written. Movable, so that an emitter can return it.
 class HostModule {
  public:
-  explicit HostModule(std::string_view name);
+  // Without `readable` values have no names: half the time of emission, and nobody looks at what is only compiled.
+  HostModule(std::string_view name, bool readable);
 
   llvm::LLVMContext& context() { return *context_; }
   llvm::Module& module() { return *module_; }
@@ -53,8 +56,9 @@ class HostModule {
   // function of this module has that name.
   llvm::Function* callee(CalleeKind kind, std::string_view label, llvm::FunctionType* type, int32_t index = -1);
 
-  // Shown above the instruction or function by text(). `line` may have several lines.
-  void comment(const llvm::Value* where, std::string line);
+  // Shown above the function or instruction by text(); the node as its line in the printed graph.
+  void comment(const llvm::Function* where, std::string lines) { headings_.emplace_back(where, std::move(lines)); }
+  void comment(const llvm::Value* where, const fx::Node& node) { nodes_.emplace_back(where, &node); }
   std::string text() const;
 
  private:
@@ -62,7 +66,8 @@ class HostModule {
   std::unique_ptr<llvm::Module> module_;
   std::vector<Callee> callees_;
   std::map<std::tuple<CalleeKind, std::string, int32_t>, llvm::Function*> declared_;
-  std::unordered_map<const llvm::Value*, std::string> comments_;
+  std::vector<std::pair<const llvm::Function*, std::string>> headings_;
+  std::vector<std::pair<const llvm::Value*, const fx::Node*>> nodes_;
 };
 
 // The body of one function whose calls return a status.

@@ -72,7 +72,7 @@ void Launcher::launch(const SpecialisedStep& step, int32_t index) {
     llvm::Function* launcher = body_.host().callee(CalleeKind::Runtime, "fxjit_launch_kernel", type);
     run = body_.ir().CreateCall(launcher, {body_.f.frame(), kernel, launch_, s.units, least});
   }
-  if (run) body_.host().comment(run, step.node->format_node());
+  if (run) body_.host().comment(run, *step.node);
   bump_versions(step, call);
 }
 

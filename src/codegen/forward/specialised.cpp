@@ -101,7 +101,7 @@ class SpecialisedEmitter {
     llvm::Function* callee = host_.callee(CalleeKind::Call, step.node->callable().qualified_name(), type);
     llvm::Value* status =
         body.ir().CreateCall(callee, {body.f.frame(), host_.i32(index)}, std::string(step.node->name()));
-    host_.comment(status, step.node->format_node());
+    host_.comment(status, *step.node);
     body.f.check(status);
     body.forget_data();
   }
@@ -128,8 +128,8 @@ class SpecialisedEmitter {
 }  // namespace
 
 HostModule emit_specialised(const fx::Graph&, const ShapeEnv& env, const ForwardInputs& inputs,
-                            const SpecialisedPlan& plan) {
-  HostModule host("forward");
+                            const SpecialisedPlan& plan, bool readable) {
+  HostModule host("forward", readable);
   SpecialisedEmitter(host, env, inputs, plan).run();
   return host;
 }
