@@ -155,6 +155,7 @@ Vec Builder::abs(const Vec& x) {
 }
 
 Vec Builder::fma(const Vec& x, const Vec& y, const Vec& z) {
+  if (!floating(x)) return add(mul(x, y), z);
   return map(x.type, {&x, &y, &z}, [](Ir& b, ArrayRef<Value*> v) { return intrinsic(b, llvm::Intrinsic::fma, v); });
 }
 

@@ -81,9 +81,10 @@ Vec Builder::sigmoid(const Vec& x) {
   return div(f32(*this, 1), add(e, f32(*this, 1)));
 }
 
-// em1 / (em1 + 2) with em1 = e^2x - 1: one polynomial, one division. Beyond 10 the result rounds to 1.
+// em1 / (em1 + 2) with em1 = e^2|x| - 1: one polynomial, one division. Beyond 10 the result rounds to 1. From the side
+// of positive x, where an error of em1 is divided by more than it counts; from the other it would count double.
 Vec Builder::tanh(const Vec& x) {
-  const Vec clamped = clamp(*this, x, -10, 10);
+  const Vec clamped = raw_min(f32(*this, 10), abs(x));
   const ExpReduction reduced = reduce_exp(*this, add(clamped, clamped));
   const Vec p = expm1_reduced(*this, reduced.r);
   const Vec s = power_of_image(*this, reduced.image);

@@ -22,24 +22,28 @@ Vec Builder::log(const Vec& x) {
   return fma(e, f32(*this, 0.6931471805599453), log1p_reduced(*this, sub(m, f32(*this, 1))));
 }
 
+// |f| below sqrt(2) - 1, so that its logarithm, rounded before e is added, is below 1/2: with f up to 1/2 the error
+// was 1.51 ulp.
 Vec Builder::log2(const Vec& x) {
   const auto [m, e] = split_exponent(x);
-  const Vec f = sub(m, f32(*this, 1));
-  const Vec q = horner(f, {-0.06667397171, 0.152825892, -0.1903320551, 0.2087231725, -0.2401064187, 0.2884092629,
-                           -0.3606771231, 0.4809000492, -0.7213475108});
+  const Vec large = gt(m, f32(*this, 1.41421356));
+  const Vec f = sub(select(large, mul(m, f32(*this, 0.5)), m), f32(*this, 1));
+  const Vec n = select(large, add(e, f32(*this, 1)), e);
+  const Vec q = horner(f, {-0.1129735857, 0.1873466372, -0.1903672814, 0.2043728232, -0.2396809012, 0.2885812223,
+                           -0.3606939614, 0.4808979928, -0.7213473916});
   const Vec low = fma(q, mul(f, f), mul(f, f32(*this, 1.925963033500011e-08)));
-  return add(e, fma(f, f32(*this, 1.4426950216293335), low));
+  return add(n, fma(f, f32(*this, 1.4426950216293335), low));
 }
 
-// log10(2) in 16 bits, so that its product with e is exact, and the rest.
+// log10(2) in 11 bits, so that its product with e is exact, and the rest, positive as an infinite e wants it.
 Vec Builder::log10(const Vec& x) {
   const auto [m, e] = split_exponent(x);
   const Vec f = sub(m, f32(*this, 1));
   const Vec q = horner(f, {-0.02023618855, 0.04614947364, -0.05728441849, 0.06279679388, -0.07227535546, 0.08682228625,
                            -0.1085749865, 0.1447652876, -0.2171472311});
   const Vec low = fma(q, mul(f, f), mul(f, f32(*this, -1.0103049952192578e-08)));
-  const Vec mantissa = fma(f, f32(*this, 0.4342944920063019), fma(e, f32(*this, -3.024355464731343e-06), low));
-  return fma(e, f32(*this, 0.30103302001953125), mantissa);
+  const Vec mantissa = fma(f, f32(*this, 0.4342944920063019), fma(e, f32(*this, 4.605038981195214e-06), low));
+  return fma(e, f32(*this, 0.301025390625), mantissa);
 }
 
 // log(1 + x) with the exponent of the rounded sum but f = (1 + x) 2^-e - 1 from x itself, with one rounding.

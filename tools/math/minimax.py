@@ -151,7 +151,7 @@ def log():
 def log2():
     """log2(1 + f) = c f + f^2 q(f), c = log2(e), relative to log2(1 + f)."""
     q = away_from_zero(lambda f: log_quotient(f) / mp.log(2), mpf(-1) / 2 / mp.log(2))
-    return fit(q, lambda f: abs(f) + mpf("1e-6"), range(9), mpf("-0.25"), mpf("0.5"))
+    return fit(q, lambda f: abs(f) + mpf("1e-6"), range(9), mpf("-0.2929"), mpf("0.4143"))
 
 
 @table

@@ -112,7 +112,7 @@ const float kSpecials[] = {0.0f,
                            1e30f,
                            -1e30f,
                            16777216,
-                           16777217,
+                           16777218,
                            -16777215,
                            kInf,
                            -kInf,
@@ -164,7 +164,8 @@ TEST_P(MathSweep, WithinBudget) {
     x.push_back(v);
     // A second operand that keeps results of pow finite for half of the samples.
     second = second * 1664525u + 1013904223u;
-    const double scale = std::isfinite(v) && v != 0 ? 130 / std::max(1e-3, std::fabs(std::log2(std::fabs(v)))) : 10;
+    const double scale =
+        std::isfinite(v) && v != 0 ? 130 / std::max(1e-3, std::fabs(std::log2(std::fabs(double{v})))) : 10;
     y.push_back(static_cast<float>((static_cast<int32_t>(second) / 0x1p30) * scale));
     if (x.size() == kBatch) flush();
   }
