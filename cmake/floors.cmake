@@ -50,5 +50,8 @@ fxjit_floor(jit PRIVATE fxjit_llvm)
 set(FXJIT_CORE_FLOORS ${FXJIT_FLOORS})  # what tests of floors 0 to 6 may link
 if(FXJIT_WITH_TORCH)
   fxjit_floor(torch PUBLIC fxjit_libtorch)
+  if(TARGET fxjit_torch AND NOT TARGET fxjit_dnnl)
+    target_compile_definitions(fxjit_torch PRIVATE FXJIT_NO_DNNL)  # its leaves are ATen calls then
+  endif()
   fxjit_floor(driver PUBLIC fxjit_libtorch)
 endif()

@@ -46,7 +46,7 @@ std::string find_obstacle(const Recorder& recorder) {
     const RecordedCall& call = recorder.calls()[i];
     for (const Obstacle& o : kObstacles) {
       if (!(call.flags & o.flag)) continue;
-      std::string where = call.scope < 0 ? "" : " of node " + std::to_string(call.scope);
+      std::string where = call.scope < 0 ? "" : ", scope " + std::to_string(call.scope);
       return call.name() + " (call " + std::to_string(i) + " of the record" + where + ") " + o.text;
     }
   }

@@ -145,7 +145,7 @@ TEST(Import, WhatCannotBeSaidFailsWithTheCall) {
   });
   auto p = import_record(r->recorder, r->outputs);
   ASSERT_FALSE(p.ok());
-  EXPECT_EQ(p.reason(), "aten::item (call 1 of the record of node 3) reads data of a tensor on the host");
+  EXPECT_EQ(p.reason(), "aten::item (call 1 of the record, scope 3) reads data of a tensor on the host");
 
   r = record({x}, {}, [&] { return std::vector<at::Tensor>{x.to_sparse()}; });
   p = import_record(r->recorder, r->outputs);
