@@ -1,6 +1,7 @@
 // fxjit-opt: a kernel in text form goes in, the next stages come out.
 //
 //   fxjit-opt --print-kernel FILE       parsed, verified, printed
+//   fxjit-opt --simplify FILE           the same after simplification
 //   fxjit-opt --llvm=avx512|avx2 FILE   the LLVM IR that is emitted for a CPU; --asm=… its assembly
 //   fxjit-opt --ptx=80|90 FILE          the GPU's assembly language; --ptx-llvm=… the IR before
 //
@@ -15,6 +16,7 @@
 #include "jit/kernel_cache.h"
 #include "jit/ptx_compiler.h"
 #include "kernel/kernel.h"
+#include "kernel/simplify.h"
 #include "support/errors.h"
 
 namespace {
@@ -46,9 +48,14 @@ T value_of(Result<T> result) {
 }
 
 std::string run(const std::string& stage, const std::string& target, const std::string& path) {
-  const kernel::Kernel k = kernel::parse(read(path));
+  kernel::Kernel k = kernel::parse(read(path));
   kernel::verify(k);
   if (stage == "--print-kernel") return kernel::print(k);
+  if (stage == "--simplify") {
+    kernel::simplify(k);
+    kernel::verify(k);
+    return kernel::print(k);
+  }
   if (stage == "--llvm" || stage == "--asm") {
     const jit::CpuTarget& cpu = cpu_target(target);
     const codegen::Schedule schedule = codegen::choose_schedule(k);
@@ -64,7 +71,7 @@ std::string run(const std::string& stage, const std::string& target, const std::
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: fxjit-opt --print-kernel | --llvm=TARGET | --asm=TARGET | --ptx=SM | --ptx-llvm=SM  FILE\n";
+    std::cerr << "usage: fxjit-opt --print-kernel | --simplify | --llvm=TARGET | --asm=TARGET | --ptx=SM | --ptx-llvm=SM  FILE\n";
     return 2;
   }
   const std::string option = argv[1];
