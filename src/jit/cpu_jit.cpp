@@ -46,6 +46,11 @@ llvm::orc::SymbolMap symbol_map(ExecutionSession& session, std::span<const Named
   return map;
 }
 
+// Host functions hold no vectors and must run where there are no kernels, too.
+const CpuTarget& emitted_target(Profile profile, const CpuTarget& wanted) {
+  return profile == Profile::Host ? baseline_target() : wanted;
+}
+
 std::vector<std::string> defined_functions(const llvm::Module& module) {
   std::vector<std::string> names;
   for (const llvm::Function& f : module) {
@@ -173,9 +178,10 @@ std::string target_data_layout(const CpuTarget& target) {
 }
 
 std::shared_ptr<const CompiledCode> CpuJit::add(std::unique_ptr<llvm::Module> module, Profile profile,
-                                                const CpuTarget& target, std::span<const NamedAddress> extra,
+                                                const CpuTarget& wanted, std::span<const NamedAddress> extra,
                                                 bool verify) {
   ForkGuard guard;
+  const CpuTarget& target = emitted_target(profile, wanted);
   std::string object;
   const std::vector<std::string> functions = defined_functions(*module);
   {
@@ -192,8 +198,9 @@ std::shared_ptr<const CompiledCode> CpuJit::add(std::unique_ptr<llvm::Module> mo
   return code;
 }
 
-std::string CpuJit::assembly(const llvm::Module& module, Profile profile, const CpuTarget& target) {
+std::string CpuJit::assembly(const llvm::Module& module, Profile profile, const CpuTarget& wanted) {
   ForkGuard guard;
+  const CpuTarget& target = emitted_target(profile, wanted);
   std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
   MachinePool::Lease machine = impl_->machine(profile, target);
   prepare(*copy, profile, target);

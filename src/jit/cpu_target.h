@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "fxjit/api.h"
 #include "support/result.h"
 
 namespace fxjit::inline v0::jit {
@@ -16,14 +17,14 @@ struct CpuTarget {
   const char* features;  // LLVM's feature list
 };
 
-const CpuTarget& avx512_target();
-const CpuTarget& avx2_target();
+FXJIT_API const CpuTarget& avx512_target();
+FXJIT_API const CpuTarget& avx2_target();
 
 // What every x86-64 runs: host functions, which hold no vectors, are compiled for it on all machines.
-const CpuTarget& baseline_target();
+FXJIT_API const CpuTarget& baseline_target();
 
 // One of the two kernel targets by name; nullptr for a name that is neither.
-const CpuTarget* find_target(std::string_view name);
+FXJIT_API const CpuTarget* find_target(std::string_view name);
 
 // What cpuid and xgetbv say: the instruction sets of a target count only where the system saves their registers.
 struct CpuFacts {
@@ -39,10 +40,10 @@ struct CpuWords {
 CpuFacts facts_of(const CpuWords& words);
 CpuFacts host_facts();
 
-bool runs_here(const CpuTarget& target);
+FXJIT_API bool runs_here(const CpuTarget& target);
 
 // The best target of this machine. Below x86-64-v3 there are no compiled kernels: half types and fma would become
 // calls per lane, which do not even link.
-Result<const CpuTarget*> host_target();
+FXJIT_API Result<const CpuTarget*> host_target();
 
 }  // namespace fxjit::inline v0::jit

@@ -7,6 +7,7 @@
 
 #include "codegen/forward/forward_plan.h"
 #include "codegen/forward/specialised_plan.h"
+#include "fxjit/api.h"
 #include "jit/cpu_jit.h"
 #include "runtime/abi.h"
 
@@ -25,17 +26,17 @@ struct CompiledForward {
 };
 
 // `kernels`: by the emitter's callee index, 2 * step and 2 * step + 1; null where there is none.
-CompiledForward<fxjit_specialised> compile_specialised(const fx::Graph& typed, const ShapeEnv& env,
-                                                       const codegen::ForwardInputs& inputs,
-                                                       const codegen::SpecialisedPlan& plan,
-                                                       std::span<const fxjit_kernel> kernels, const ForwardHost& host,
-                                                       const CpuTarget& target);
-CompiledForward<fxjit_generic> compile_generic(const fx::Graph& graph, const codegen::ForwardPlan& plan,
-                                               const ForwardHost& host, const CpuTarget& target);
+FXJIT_API CompiledForward<fxjit_specialised> compile_specialised(const fx::Graph& typed, const ShapeEnv& env,
+                                                                 const codegen::ForwardInputs& inputs,
+                                                                 const codegen::SpecialisedPlan& plan,
+                                                                 std::span<const fxjit_kernel> kernels,
+                                                                 const ForwardHost& host, const CpuTarget& target);
+FXJIT_API CompiledForward<fxjit_generic> compile_generic(const fx::Graph& graph, const codegen::ForwardPlan& plan,
+                                                         const ForwardHost& host, const CpuTarget& target);
 
 // The LLVM IR of both, with the graph's nodes as comments; made when somebody asks.
-std::string specialised_llvm(const fx::Graph& typed, const ShapeEnv& env, const codegen::ForwardInputs& inputs,
-                             const codegen::SpecialisedPlan& plan);
-std::string generic_llvm(const fx::Graph& graph, const codegen::ForwardPlan& plan);
+FXJIT_API std::string specialised_llvm(const fx::Graph& typed, const ShapeEnv& env,
+                                       const codegen::ForwardInputs& inputs, const codegen::SpecialisedPlan& plan);
+FXJIT_API std::string generic_llvm(const fx::Graph& graph, const codegen::ForwardPlan& plan);
 
 }  // namespace fxjit::inline v0::jit

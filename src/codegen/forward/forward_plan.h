@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fxjit/api.h"
 #include "fxjit/fx/graph.h"
 
 namespace fxjit::inline v0::codegen {
@@ -35,9 +36,9 @@ struct ForwardPlan {
 };
 
 // Linear in nodes and edges. A value's slot is free for others after its last use.
-ForwardPlan plan_generic(const fx::Graph& graph);
+FXJIT_API ForwardPlan plan_generic(const fx::Graph& graph);
 
 // What generated code shows as the name of a node's callee: "__main__.sigmoid_lowp", "self.conv1", "method.relu".
-std::string callee_label(const fx::Node& n);
+FXJIT_API std::string callee_label(const fx::Node& n);
 
 }  // namespace fxjit::inline v0::codegen

@@ -70,9 +70,10 @@ TEST_P(EveryProfile, MultiplyAndAddAreNotContracted) {
       "  %m = fmul <16 x float> %a, %b\n  %s = fadd <16 x float> %m, %c\n  ret <16 x float> %s\n}\n");
   for (const CpuTarget* target : {&avx512_target(), &avx2_target()}) {
     const std::string text = CpuJit::process().assembly(*parsed.module, GetParam(), *target);
-    EXPECT_NE(text.find("vmulps"), std::string::npos) << text;
+    EXPECT_NE(text.find("mulps"), std::string::npos) << text;
     EXPECT_EQ(text.find("vfmadd"), std::string::npos) << text;
-    EXPECT_EQ(text.find("zmm") != std::string::npos, target == &avx512_target()) << text;
+    const bool wide = GetParam() != Profile::Host && target == &avx512_target();
+    EXPECT_EQ(text.find("zmm") != std::string::npos, wide) << text;
   }
 }
 
