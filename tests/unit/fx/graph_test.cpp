@@ -273,7 +273,8 @@ TEST(Graph, FindNodesFollowsEveryEdit) {
 }
 
 TEST(Graph, WrappersAreReleasedWithTheGraphEvenOfErasedNodes) {
-  static int released = 0;
+  static int released;
+  released = 0;
   int token = 0;
   {
     Graph g;
