@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,12 +50,12 @@ struct SymbolRef {
   bool is_float = false;  // the word holds a double's bits, not an int64
 };
 
-// Where a program keeps what a node refers to.
+// Where a program keeps what a node refers to. Owning functions: a Binder is often made of temporaries.
 struct Binder {
   // The slot that holds the tensor of this node.
-  FunctionRef<int32_t(const fx::Node*)> slot_of;
+  std::function<int32_t(const fx::Node*)> slot_of;
   // The word of an argument that is a symbolic int or float; empty for other arguments. May be absent.
-  FunctionRef<std::optional<SymbolRef>(const fx::Argument&)> symbol_of;
+  std::function<std::optional<SymbolRef>(const fx::Argument&)> symbol_of;
 };
 
 class AtenCall final : public HostCall {
