@@ -131,19 +131,35 @@ class SpecialisedHost {
   std::string text() const { return jit::specialised_llvm(*graph_, *env_, inputs_, plan_); }
 
   fxjit_status run(const std::vector<FakeTensor*>& in, std::vector<int64_t> scalars = {}) {
+    if (arena_.empty()) {
+      arena_.resize(1 << 24);  // large enough: fxjit_arena_reserve only grows frames of the runtime's pool
+      const auto base = reinterpret_cast<uintptr_t>(arena_.data());
+      frame_.arena = reinterpret_cast<char*>((base + 63) & ~uintptr_t{63});
+      frame_.arena_bytes = arena_.size() - 64;
+    }
+    return run_in(frame_, in, std::move(scalars));
+  }
+  void set_threads(int32_t threads, fxjit_parallel_for parallel) {
+    frame_.threads = threads;
+    frame_.parallel = parallel;
+  }
+
+  // The same in a frame of the caller's.
+  fxjit_status run_in(fxjit_frame& frame, const std::vector<FakeTensor*>& in, std::vector<int64_t> scalars = {}) {
     if (!compiled_.function) compile();
+    frame.table = &table();
     outputs.clear();
     ran.clear();
     slots_.assign(static_cast<size_t>(plan_.slots), nullptr);
     symbols.assign(static_cast<size_t>(plan_.symbols), -77);
-    frame_.slots = slots_.data();
-    frame_.symbols = symbols.data();
-    frame_.words = words.data();
-    frame_.program = this;
+    frame.slots = slots_.data();
+    frame.symbols = symbols.data();
+    frame.words = words.data();
+    frame.program = this;
     scalars.resize(static_cast<size_t>(plan_.inputs) + 1);
     std::vector<fxjit_value> out(plan_.outputs.size(), nullptr);
     const fxjit_status status =
-        compiled_.function(&frame_, reinterpret_cast<const fxjit_value*>(in.data()), scalars.data(), out.data());
+        compiled_.function(&frame, reinterpret_cast<const fxjit_value*>(in.data()), scalars.data(), out.data());
     for (size_t i = 0; i < out.size(); ++i) {
       auto* t = static_cast<FakeTensor*>(out[i]);
       if (t && plan_.outputs[i].owned) outputs.emplace_back(t);
@@ -163,9 +179,13 @@ class SpecialisedHost {
   FakeTensor* tensor(const fx::Node& n) { return static_cast<FakeTensor*>(slots_[plan_.slot_of(n)]); }
 
  private:
-  void compile() {
+  static const fxjit_table& table() {
     static constexpr fxjit_table table{&SpecialisedHost::call, &SpecialisedHost::release, &SpecialisedHost::empty,
                                        &SpecialisedHost::data};
+    return table;
+  }
+
+  void compile() {
     std::vector<fxjit_kernel> functions(2 * plan_.steps.size(), nullptr);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const auto it = kernels.find(plan_.steps[i].node);
@@ -175,12 +195,7 @@ class SpecialisedHost {
     }
     compiled_ = jit::compile_specialised(
         *graph_, *env_, inputs_, plan_, functions,
-        {&table, [](void* t) { return static_cast<FakeTensor*>(t)->autograd != nullptr; }}, jit::baseline_target());
-    frame_.table = &table;
-    arena_.resize(1 << 20);  // large enough: fxjit_arena_reserve only grows frames of the runtime's pool
-    const auto base = reinterpret_cast<uintptr_t>(arena_.data());
-    frame_.arena = reinterpret_cast<char*>((base + 63) & ~uintptr_t{63});
-    frame_.arena_bytes = arena_.size() - 64;
+        {&table(), [](void* t) { return static_cast<FakeTensor*>(t)->autograd != nullptr; }}, jit::baseline_target());
   }
 
   static SpecialisedHost& host_of(fxjit_frame* frame) {
