@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <unordered_set>
 
 namespace fxjit::inline v0::fx {
@@ -65,16 +66,34 @@ std::string snake_case(std::string_view s) {
   return out;
 }
 
-std::pair<const std::string_view, Namespace::Info>& Namespace::entry(std::string_view name) {
-  const auto it = infos_.find(name);
-  if (it != infos_.end()) return *it;
-  return *infos_.emplace(arena_.copy(name), Info()).first;
+Namespace::Id Namespace::entry(std::string_view name) {
+  if (2 * (infos_.size() + 1) > slots_.size()) grow();
+  const size_t hash = std::hash<std::string_view>()(name), mask = slots_.size() - 1;
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    if (slots_[i] == 0) {
+      infos_.push_back({.name = arena_.copy(name), .hash = hash});
+      slots_[i] = static_cast<Id>(infos_.size());
+      return slots_[i] - 1;
+    }
+    const Info& info = infos_[slots_[i] - 1];
+    if (info.hash == hash && info.name == name) return slots_[i] - 1;
+  }
+}
+
+void Namespace::grow() {
+  slots_.assign(std::max<size_t>(32, 2 * slots_.size()), 0);
+  const size_t mask = slots_.size() - 1;
+  for (size_t place = 0; place < infos_.size(); ++place) {
+    size_t i = infos_[place].hash & mask;
+    while (slots_[i] != 0) i = (i + 1) & mask;
+    slots_[i] = static_cast<Id>(place + 1);
+  }
 }
 
 std::string_view Namespace::take(std::string_view name) {
-  auto& [kept, info] = entry(name);
+  Info& info = infos_[entry(name)];
   info.used = true;
-  return kept;
+  return info.name;
 }
 
 std::string_view Namespace::create_name(std::string_view candidate, uint64_t& probes) {
@@ -84,35 +103,36 @@ std::string_view Namespace::create_name(std::string_view candidate, uint64_t& pr
     candidate = storage;
   }
   const Parts parts = split(candidate);
-  auto* found = &entry(candidate);
-  Info& base = parts.number < 0 ? found->second : entry(parts.base).second;
+  Id found = entry(candidate);
+  const Id base = parts.number < 0 ? found : entry(parts.base);
   ++probes;
 
   int64_t number = parts.number;
-  std::array<char, 24> digits;
   std::string numbered;
   const auto next = [&] {
+    std::array<char, 24> digits;
     numbered.assign(parts.base);
     numbered.push_back('_');
     numbered.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
-    found = &entry(numbered);
+    found = entry(numbered);
     ++probes;
   };
-  if (number < 0 || found->second.used) {
-    number = found->second.count;
+  if (number < 0 || infos_[found].used) {
+    number = infos_[found].count;
     if (is_reserved(candidate)) {
       ++number;
       next();
     }
   }
-  while (found->second.used) {
-    if (number == base.watermark + 1) base.watermark = number;
-    number = std::max(number, base.watermark) + 1;
+  while (infos_[found].used) {
+    int64_t& watermark = infos_[base].watermark;
+    if (number == watermark + 1) watermark = number;
+    number = std::max(number, watermark) + 1;
     next();
   }
-  found->second.used = true;
-  base.count = number;
-  return found->first;
+  infos_[found].used = true;
+  infos_[base].count = number;
+  return infos_[found].name;
 }
 
 }  // namespace fxjit::inline v0::fx

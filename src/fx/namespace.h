@@ -3,7 +3,7 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "support/arena.h"
 
@@ -23,15 +23,22 @@ class Namespace {
 
  private:
   struct Info {
+    std::string_view name;
+    size_t hash = 0;
     int64_t count = 0;      // the suffix given last for this base (torch.fx's _base_count)
     int64_t watermark = 0;  // base_1 … base_watermark are all used: they need no second look
     bool used = false;
   };
+  using Id = uint32_t;  // place in infos_
 
-  std::pair<const std::string_view, Info>& entry(std::string_view name);
+  Id entry(std::string_view name);
+  void grow();
 
+  // An open hash table of places, 4 bytes a slot, beside the entries: a name costs one cache miss and no allocation of
+  // its own, where unordered_map took a third of the time of tracing.
   support::Arena& arena_;
-  std::unordered_map<std::string_view, Info> infos_;
+  std::vector<Info> infos_;
+  std::vector<Id> slots_;  // place + 1; 0: free
 };
 
 }  // namespace fxjit::inline v0::fx
