@@ -127,8 +127,7 @@ class DnnlLinear final : public HostCall {
     if (fxjit_in_fork_child()) return false;  // eager's libraries are as lost there; let them decide
     c10::DispatchKeySet excluded(c10::DispatchKeySet::RAW, frame->words[1]);
     if (!excluded.has(c10::DispatchKey::AutocastCPU)) return false;
-    // at::Float32Precision: 0 none, 1 ieee; tf32 and bf16 let the library round its operands.
-    if (((frame->words[2] >> kMatmulPrecisionShift) & 0xff) > 1) return false;
+    if (matmul_precision_lowered()) return false;
     if (!c10::GradMode::is_enabled()) return true;
     return !in.x->requires_grad() && !in.w->requires_grad() && !(in.b && in.b->requires_grad());
   }
