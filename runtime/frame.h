@@ -7,6 +7,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* the extension module calls these */
 
 /* A frame with `slots` empty (NULL) slots and `symbols` symbols of undefined value; table, program, error, parallel are
    NULL, threads is 1. Its arena is what an earlier call left, or empty. NULL without memory. */
@@ -16,6 +17,7 @@ fxjit_frame* fxjit_frame_acquire(int32_t slots, int32_t symbols);
    arena above 1 MiB returns to the pool. May run on another thread than the acquire. */
 void fxjit_frame_release(fxjit_frame* frame);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
