@@ -304,7 +304,10 @@ PyTypeObject* add_type(PyObject* module, PyType_Spec* spec, PyTypeObject* base) 
   nb::object bases = base ? own(PyTuple_Pack(1, base)) : nb::object();
   nb::object type = own(PyType_FromModuleAndSpec(module, spec, bases.ptr()));
   if (PyModule_AddObjectRef(module, std::strrchr(spec->name, '.') + 1, type.ptr()) < 0) throw PythonErrorSet{};
-  return reinterpret_cast<PyTypeObject*>(type.release().ptr());
+  auto* made = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+  // Messages of Python's own name a class without its module where it is written in Python.
+  made->tp_name = std::strrchr(spec->name, '.') + 1;
+  return made;
 }
 
 void bind_fx(nb::module_& m) {

@@ -55,8 +55,8 @@ void refresh_scope(PyTracer* t) {
 }
 
 bool preserves_meta() {
-  PyObject* on = PyDict_GetItemString(state().traceback_dict, "should_preserve_node_meta");
-  return on == Py_True;
+  static PyObject* const key = check(PyUnicode_InternFromString("should_preserve_node_meta"));
+  return PyDict_GetItemWithError(state().traceback_dict, key) == Py_True;
 }
 
 // Everything that create_node does besides creating the node.
