@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "codegen/schedule.h"
-#include "fake_tensors.h"
 #include "jit/kernel_cache.h"
 #include "kernel/kernel.h"
 #include "runtime/frame.h"
+#include "specialised_host.h"
 #include "typed_graphs.h"
 
 namespace fxjit {

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "fake_tensors.h"
 #include "fxjit/errors.h"
+#include "specialised_host.h"
 #include "typed_graphs.h"
 
 namespace fxjit {

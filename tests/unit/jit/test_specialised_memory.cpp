@@ -4,8 +4,8 @@
 #include <random>
 #include <set>
 
-#include "fake_tensors.h"
 #include "fxjit/errors.h"
+#include "specialised_host.h"
 #include "typed_graphs.h"
 
 namespace fxjit {
