@@ -19,8 +19,8 @@ class FunctionRef<R(Args...)> {
   FunctionRef(std::nullptr_t) {}  // NOLINT: an absent callback
 
   template <class F>
-  requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
-      FunctionRef(F&& f)  // NOLINT: implicit, so that lambdas are passed as they are
+    requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
+  FunctionRef(F&& f)  // NOLINT: implicit, so that lambdas are passed as they are
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, Args... args) -> R {
           return std::invoke(*static_cast<std::remove_reference_t<F>*>(object), std::forward<Args>(args)...);

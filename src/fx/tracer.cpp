@@ -170,8 +170,7 @@ Argument Tracer::call_module(const ModuleRef& m, FunctionRef<Argument()> forward
 }
 
 Argument Tracer::call_structured(const ModuleRef& m, std::span<const Argument> args, const Argument& kwargs) {
-  return call_module(
-      m, [&] { return m->forward(*this, args, kwargs); }, args, kwargs);
+  return call_module(m, [&] { return m->forward(*this, args, kwargs); }, args, kwargs);
 }
 
 Proxy Tracer::call(const ModuleRef& m, std::initializer_list<Argument> args, Argument kwargs) {

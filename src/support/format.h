@@ -17,7 +17,8 @@ inline void append(std::string& out, const char* s) { out.append(s); }
 inline void append(std::string& out, char c) { out.push_back(c); }
 inline void append(std::string& out, bool b) { out.append(b ? "true" : "false"); }
 template <std::integral T>
-requires(!std::same_as<T, bool> && !std::same_as<T, char>) void append(std::string& out, T v) {
+  requires(!std::same_as<T, bool> && !std::same_as<T, char>)
+void append(std::string& out, T v) {
   out.append(std::to_string(v));
 }
 FXJIT_API void append(std::string& out, double v);  // the shortest text that reads back

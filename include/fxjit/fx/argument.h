@@ -35,9 +35,7 @@ template <class T>
 struct ArgumentTraits;
 
 template <class T>
-concept HasArgumentTraits = requires(const T& v) {
-  ArgumentTraits<T>::convert(v);
-};
+concept HasArgumentTraits = requires(const T& v) { ArgumentTraits<T>::convert(v); };
 
 class FXJIT_API Argument {
  public:
@@ -49,8 +47,8 @@ class FXJIT_API Argument {
   template <std::same_as<bool> T>
   Argument(T v) noexcept : bits_(v ? 1 : 0), kind_(Kind::Bool) {}
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Argument(T v)
-  noexcept : int_(static_cast<int64_t>(v)), kind_(Kind::Int) {}
+    requires(!std::same_as<T, bool>)
+  Argument(T v) noexcept : int_(static_cast<int64_t>(v)), kind_(Kind::Int) {}
   template <std::floating_point T>
   Argument(T v) noexcept : float_(static_cast<double>(v)), kind_(Kind::Float) {}
   Argument(std::complex<double> v);

@@ -20,9 +20,7 @@ template <class T, class A>
 struct IsVector<std::vector<T, A>> : std::true_type {};
 
 template <class T>
-concept TupleLike = requires {
-  std::tuple_size<T>::value;
-};
+concept TupleLike = requires { std::tuple_size<T>::value; };
 
 // Whether a Proxy is in a value of this type, by its type.
 template <class T>
@@ -33,8 +31,9 @@ constexpr bool holds_proxy() {
   } else if constexpr (IsVector<U>::value) {
     return holds_proxy<typename U::value_type>();
   } else if constexpr (TupleLike<U>) {
-    return []<size_t... I>(std::index_sequence<I...>) { return (holds_proxy<std::tuple_element_t<I, U>>() || ...); }
-    (std::make_index_sequence<std::tuple_size_v<U>>());
+    return []<size_t... I>(std::index_sequence<I...>) {
+      return (holds_proxy<std::tuple_element_t<I, U>>() || ...);
+    }(std::make_index_sequence<std::tuple_size_v<U>>());
   } else {
     return false;
   }
@@ -114,8 +113,7 @@ bool from_argument(const Argument& a, TracerBase& tracer, std::optional<T>& out)
       if (!(from_argument(items[I], tracer, std::get<I>(parts)) && ...)) return false;
       out = T{std::move(*std::get<I>(parts))...};
       return true;
-    }
-    (std::make_index_sequence<n>());
+    }(std::make_index_sequence<n>());
   } else if constexpr (requires { ArgumentTraits<T>::extract(a); }) {
     out = ArgumentTraits<T>::extract(a);
   } else {

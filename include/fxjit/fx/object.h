@@ -81,11 +81,11 @@ class Ref {
   Ref(const Ref& o) noexcept : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   template <class U>
-  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& o)
-  noexcept : Ref(o.get()) {}  // NOLINT
+    requires std::is_convertible_v<U*, T*>
+  Ref(const Ref<U>& o) noexcept : Ref(o.get()) {}  // NOLINT
   template <class U>
-  requires std::is_convertible_v<U*, T*> Ref(Ref<U>&& o)
-  noexcept : p_(o.detach()) {}  // NOLINT
+    requires std::is_convertible_v<U*, T*>
+  Ref(Ref<U>&& o) noexcept : p_(o.detach()) {}  // NOLINT
   ~Ref() {
     if (p_) p_->release();
   }

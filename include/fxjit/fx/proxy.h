@@ -35,8 +35,7 @@ class FXJIT_API Proxy {
   auto unpack() const {
     return [this]<size_t... I>(std::index_sequence<I...>) {
       return std::array<Proxy, N>{index(static_cast<int64_t>(I))...};
-    }
-    (std::make_index_sequence<N>());
+    }(std::make_index_sequence<N>());
   }
 
   // call_function getattr: x.attr("shape"), x.attr("T").
@@ -96,7 +95,7 @@ class FXJIT_API Proxy {
 
 // As in Python without in-place hooks: records the pure operation and rebinds.
 #define FXJIT_PROXY_ASSIGN(op) \
-  Proxy& operator op##=(const Argument& o) { return *this = *this op o; }
+  Proxy& operator op##=(const Argument & o) { return *this = *this op o; }
   FXJIT_PROXY_ASSIGN(+)
   FXJIT_PROXY_ASSIGN(-)
   FXJIT_PROXY_ASSIGN(*)

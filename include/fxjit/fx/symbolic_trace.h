@@ -27,8 +27,9 @@ TraceFunction trace_function(F fn, std::vector<std::string> names = {}, std::str
   f.name = std::move(name);
   f.signature = names.empty() ? default_signature(n) : named_signature(std::move(names));
   f.body = [fn = std::move(fn)](TracerBase&, std::span<const Proxy> args) {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return detail::to_argument(fn(args[I]...)); }
-    (std::make_index_sequence<n>());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return detail::to_argument(fn(args[I]...));
+    }(std::make_index_sequence<n>());
   };
   return f;
 }
@@ -37,7 +38,8 @@ FXJIT_API GraphModuleRef symbolic_trace(const ModuleRef& root);
 FXJIT_API GraphModuleRef symbolic_trace(const TraceFunction& function);
 
 template <class F>
-requires(detail::proxy_arity<F>() > 0) GraphModuleRef symbolic_trace(F fn, std::vector<std::string> names = {}) {
+  requires(detail::proxy_arity<F>() > 0)
+GraphModuleRef symbolic_trace(F fn, std::vector<std::string> names = {}) {
   return symbolic_trace(trace_function(std::move(fn), std::move(names)));
 }
 

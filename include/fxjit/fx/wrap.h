@@ -70,12 +70,11 @@ using BodyParameter =
 template <class F, class... Params>
 Composite::Body make_body(std::shared_ptr<const F> fn) {
   return [fn](TracerBase& tracer, std::span<const Argument> args) -> std::optional<Argument> {
-    return [&]<size_t... I>(std::index_sequence<I...>)->std::optional<Argument> {
+    return [&]<size_t... I>(std::index_sequence<I...>) -> std::optional<Argument> {
       std::tuple<std::optional<Params>...> params;
       if (!(from_argument(args[I], tracer, std::get<I>(params)) && ...)) return std::nullopt;
       return to_argument((*fn)(std::move(*std::get<I>(params))...));
-    }
-    (std::index_sequence_for<Params...>());
+    }(std::index_sequence_for<Params...>());
   };
 }
 
@@ -91,8 +90,7 @@ class Wrapped {
     if constexpr (constexpr size_t n = detail::proxy_arity<F>(); n > 0) {
       [this]<size_t... I>(std::index_sequence<I...>) {
         this->template add_body<decltype((void)I, Proxy(nullptr))...>();
-      }
-      (std::make_index_sequence<n>());
+      }(std::make_index_sequence<n>());
     }
   }
 

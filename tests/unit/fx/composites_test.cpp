@@ -248,9 +248,7 @@ TEST(Composites, KeywordsAndMisfitsAreExplained) {
   const Argument args[] = {g.placeholder("x")};
   EXPECT_STARTS_WITH(error_of([&] { add_lowp().target()->trace_body(tracer, args, {}); }),
                      "TypeError: add_lowp() cannot be traced with arguments (%x,)");
-  EXPECT_STARTS_WITH(error_of([&] {
-                       sigmoid_lowp().target()->trace_body(tracer, args, Argument::dict({{"k", 1}}));
-                     }),
+  EXPECT_STARTS_WITH(error_of([&] { sigmoid_lowp().target()->trace_body(tracer, args, Argument::dict({{"k", 1}})); }),
                      "TypeError: sigmoid_lowp() takes no keyword arguments");
   EXPECT_STARTS_WITH(error_of([&] { inline_call(args[0].as_node()); }), "TypeError: inline_call: x is no call");
 }

@@ -36,13 +36,9 @@ TEST(Interpreter, ArgumentsAreBoundAndMisuseIsRejected) {
   EXPECT_EQ(error_of([&] { call({}); }),
             "RuntimeError: Expected positional argument for parameter a, but one was not passed in!");
   EXPECT_EQ(error_of([&] { call({1, 2, 3}); }), "TypeError: forward() takes 2 positional arguments but 3 were given");
-  EXPECT_EQ(error_of([&] {
-              call({1}, Value::dict({{"c", 1}}));
-            }),
+  EXPECT_EQ(error_of([&] { call({1}, Value::dict({{"c", 1}})); }),
             "TypeError: forward() got an unexpected keyword argument 'c'");
-  EXPECT_EQ(error_of([&] {
-              call({1}, Value::dict({{"a", 1}}));
-            }),
+  EXPECT_EQ(error_of([&] { call({1}, Value::dict({{"a", 1}})); }),
             "TypeError: forward() got multiple values for argument 'a'");
 }
 
@@ -143,9 +139,7 @@ TEST(Interpreter, HostArithmeticIsPythons) {
   EXPECT_STARTS_WITH(error_of([&] { eval("mul", {INT64_MAX, 2}); }), "RuntimeError: integer overflow");
   EXPECT_STARTS_WITH(error_of([&] { eval("floordiv", {1, 0}); }), "RuntimeError: ZeroDivisionError");
   EXPECT_STARTS_WITH(error_of([&] { eval("getitem", {Value::list({}), 0}); }), "IndexError: list index out of range");
-  EXPECT_STARTS_WITH(error_of([&] {
-                       eval("add", {"a", 1});
-                     }),
+  EXPECT_STARTS_WITH(error_of([&] { eval("add", {"a", 1}); }),
                      "TypeError: operator.add: no meaning here for (str, int)");
 }
 

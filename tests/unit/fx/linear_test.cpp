@@ -82,18 +82,9 @@ TEST(Linear, ManyRequestsForTheSameSuffixedName) {
 // Inserting over and over at one place is the worst case for labels: n log n at most.
 TEST(Order, LabelsStayInOrderWhereverNodesAreInserted) {
   const std::pair<const char*, std::function<InsertPoint(Graph&, Node*, Node*)>> places[] = {
-      {"before one node",
-       [](Graph&, Node*, Node* last) {
-         return InsertPoint{last, false};
-       }},
-      {"behind one node",
-       [](Graph&, Node* first, Node*) {
-         return InsertPoint{first, true};
-       }},
-      {"at the beginning",
-       [](Graph& g, Node*, Node*) {
-         return InsertPoint{g.root(), true};
-       }},
+      {"before one node", [](Graph&, Node*, Node* last) { return InsertPoint{last, false}; }},
+      {"behind one node", [](Graph&, Node* first, Node*) { return InsertPoint{first, true}; }},
+      {"at the beginning", [](Graph& g, Node*, Node*) { return InsertPoint{g.root(), true}; }},
   };
   for (const auto& [name, place] : places) {
     Graph g;

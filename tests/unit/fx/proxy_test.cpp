@@ -99,9 +99,8 @@ TEST_F(ProxyTest, AProxyWithoutTracerAppendsToItsGraph) {
 }
 
 TEST(SymbolicTrace, FunctionsOfSeveralParametersAndResults) {
-  const auto gm = symbolic_trace([](auto a, auto b, auto c) {
-    return std::make_pair(a + b, std::vector<Proxy>{c, a});
-  });
+  const auto gm =
+      symbolic_trace([](auto a, auto b, auto c) { return std::make_pair(a + b, std::vector<Proxy>{c, a}); });
   EXPECT_EQ(names(gm->graph()), (Names{"x", "y", "z", "add", "output"}));
   EXPECT_EQ(gm->graph().output_node()->format_node(), "return (add, [z, x])");
   const auto named = symbolic_trace([](Proxy a) { return a; }, {"input"});

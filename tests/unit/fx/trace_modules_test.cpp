@@ -255,9 +255,7 @@ TEST(TraceModules, S1_20_ValuesAreLoweredByTheirKind) {
     EXPECT_EQ(made.as_node()->target(), Argument(point));
     EXPECT_EQ(made.as_node()->args().to_string(), "(%x, 1)");
     EXPECT_EQ(t.create_arg(ModuleRef(find_module(self, "sub"))).as_node()->op(), Opcode::GetAttr);
-    EXPECT_EQ(error_of([&] {
-                t.create_arg(Argument::dict({{x, 1}}));
-              }),
+    EXPECT_EQ(error_of([&] { t.create_arg(Argument::dict({{x, 1}})); }),
               "RuntimeError: Keys for dictionaries used as an argument cannot contain a Node. Got key: x");
     struct Thing : Object {
       std::string type_name() const override { return "Thing"; }

@@ -73,7 +73,9 @@ TEST(Timer, StagesAreSummedInOrder) {
   times.add("trace", 1);
   times.add("emit", 2);
   times.add("trace", 3);
-  { auto scope = times.scope("link"); }
+  {
+    auto scope = times.scope("link");
+  }
   ASSERT_EQ(times.stages().size(), 3u);
   EXPECT_EQ(times.stages()[0].first, "trace");
   EXPECT_EQ(times.stages()[0].second, 4);
