@@ -244,7 +244,7 @@ nb::object to_python(const Argument& a, PyGraph* owner) {
 nb::object args_to_python(const Argument& args, PyGraph* owner) { return to_python(args, owner); }
 
 nb::object kwargs_to_python(const Argument& kwargs, PyGraph* owner) {
-  return kwargs.size() ? dict_to_python(kwargs, owner) : nb::borrow(state().empty_dict);
+  return !kwargs.is_none() && kwargs.size() ? dict_to_python(kwargs, owner) : nb::borrow(state().empty_dict);
 }
 
 }  // namespace fxjit::inline v0::python

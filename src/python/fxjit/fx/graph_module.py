@@ -197,8 +197,10 @@ def _readable(module, name):
 @functools.lru_cache(maxsize=1024)
 def _forward_code(parameters):
     """The code of a function with these parameters that hands them on; Python itself binds arguments then."""
-    values = ", ".join(p.lstrip("*") for p in parameters)
-    source = f"def forward({', '.join(('self', *parameters))}):\n    return self._run(({values}{',' if values else ''}))\n"
+    names = [p.lstrip("*") for p in parameters]
+    receiver = next(n for n in ("self", *(f"self_{i}" for i in range(len(names)))) if n not in names)
+    values = "".join(f"{name}, " for name in names)
+    source = f"def forward({', '.join((receiver, *parameters))}):\n    return {receiver}._run(({values}))\n"
     module = compile(source, "<fxjit forward>", "exec")
     return next(c for c in module.co_consts if isinstance(c, types.CodeType))
 
