@@ -39,12 +39,16 @@ class SnapshotInterpreter(Interpreter):
 
 
 class Retracer(SnapshotInterpreter):
-    """The graph met proxies: what it does is recorded again, node by node."""
+    """The graph met proxies: what it does is recorded again, node by node. What was a leaf remains one."""
+
+    def run_node(self, n):
+        self.was_leaf = n.op == "call_function" and n.meta.get("is_wrapped", False)
+        return super().run_node(n)
 
     def call_function(self, target, args, kwargs):
         proxy = find_proxy((args, kwargs))
         if proxy is not None:
             automatic = getattr(proxy.tracer, "_autowrap_function_ids", ())
-            if is_wrapped(target) or id(target) in automatic:
+            if self.was_leaf or is_wrapped(target) or id(target) in automatic:
                 return call_leaf(proxy.tracer, target, args, kwargs)
         return target(*args, **kwargs)
