@@ -136,7 +136,7 @@ class Graph(_C.Graph):
         print(self._format_tabular())
 
     def __deepcopy__(self, memo=None):
-        memo = memo if memo else {}
+        memo = {} if memo is None else memo  # nodes are keys in it as well
         new = type(self)(tracer_cls=self._tracer_cls)
         result = new.graph_copy(self, memo, return_output_node=True)
         new._codegen = copy.deepcopy(self._codegen)

@@ -1,6 +1,7 @@
 """fxjit.fx.Node: what is not in C++."""
 
 import collections.abc
+import copy
 
 import torch
 from torch.fx.node import _side_effectful_functions
@@ -56,11 +57,20 @@ def _normalized_arguments(self, root, arg_types=None, kwarg_types=None, normaliz
     return None
 
 
+def _deepcopy(self, memo):
+    """The counterpart in a copy of the whole graph: a node alone is nothing."""
+    copy.deepcopy(self.graph, memo)  # fills memo with the nodes
+    if self not in memo:
+        raise TypeError(f"node {self} was erased from its graph: it has no counterpart in a copy")
+    return memo[self]
+
+
 def _pretty_print_target(target):
     return target if isinstance(target, str) else pretty_name(target)
 
 
 Node.format_node = _format_node
+Node.__deepcopy__ = _deepcopy
 Node.normalized_arguments = _normalized_arguments
 Node._pretty_print_target = staticmethod(_pretty_print_target)
 collections.abc.Mapping.register(_Users)
