@@ -1,7 +1,6 @@
 """Tracer: from a module or function to a graph."""
 
 import collections
-import copy
 import functools
 import inspect
 import math
@@ -279,15 +278,6 @@ class Tracer(TracerBase):
         # Traces may be nested: each replaces what the outer one has put there.
         patcher.replace_method(torch.nn.Module, "__getattr__", module_getattr, once=False)
         patcher.replace_method(torch.nn.Module, "__call__", module_call, once=False)
-
-    def __deepcopy__(self, memo):
-        new = type(self).__new__(type(self))
-        for name, value in [*self.__dict__.items(), ("module_stack", self.module_stack)]:
-            # Modules (as in `import math`) cannot be copied.
-            setattr(new, name, copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo))
-        if hasattr(self, "graph"):
-            new.graph = copy.deepcopy(self.graph, memo)
-        return new
 
 
 class _RootError(AssertionError, TypeError):

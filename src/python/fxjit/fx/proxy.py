@@ -122,6 +122,15 @@ class TracerBase(_C.TracerBase):
     def node_name_to_scope(self, names):
         self.__dict__["_node_name_to_scope"] = names
 
+    def __deepcopy__(self, memo):
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        own = [(name, getattr(self, name)) for name in ("graph", "module_stack") if hasattr(self, name)]
+        for name, value in [*self.__dict__.items(), *own]:
+            # Modules (as in `import math`) cannot be copied.
+            setattr(new, name, copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo))
+        return new
+
     def _find_user_frame(self):
         return _helpers.user_frame()
 
