@@ -60,6 +60,14 @@ TypeResult infer_pow(const Inference& c) {
   return iterate(c, *xs, dtype);
 }
 
+// The power of 2.
+TypeResult infer_square(const Inference& c) {
+  Result<Operands> xs = operands(c, {0});
+  if (!xs) return xs.failure();
+  xs->types.push_back({OperandType::Wrapped, DType::Int64});
+  return iterate(c, *xs, result_type(xs->types, c.default_float));
+}
+
 TypeResult infer_div_mode(const Inference& c) {
   const fx::Argument mode = c.argument(2);
   return promoted(c, {0, 1}, mode.is_none() ? Promote::Float : Promote::Same);
@@ -190,8 +198,7 @@ TypeResult infer_special(const Inference& c, SpecialRule rule) {
     case SpecialRule::lerp_scalar:
       return promoted(c, {0, 1}, Promote::Same);
     case SpecialRule::square:
-      return c.tensor(0) != nullptr && c.tensor(0)->dtype == DType::Bool ? TypeResult(Failure{"the square of bool"})
-                                                                         : unary(c);
+      return infer_square(c);
     case SpecialRule::hardtanh:
     case SpecialRule::gelu:
     case SpecialRule::leaky_relu:

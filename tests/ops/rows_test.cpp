@@ -91,7 +91,9 @@ struct LayoutCase {
 
 const LayoutCase kLayouts[] = {
     {"Strided", {{kAny}, {kAny}, {kAny}, {kUnit}}, [](int64_t, int64_t) { return std::vector<int64_t>{2, 3, 5, 1}; }},
-    {"StridedResult", {{kUnit}, {kUnit}, {kUnit}, {kAny}}, [](int64_t, int64_t) { return std::vector<int64_t>{1, 1, 1, 3}; }},
+    {"StridedResult",
+     {{kUnit}, {kUnit}, {kUnit}, {kAny}},
+     [](int64_t, int64_t) { return std::vector<int64_t>{1, 1, 1, 3}; }},
     {"Broadcast",
      {{kAny, kUnit}, {kZero, kUnit}, {kUnit, kZero}, {kAny, kUnit}},
      [](int64_t, int64_t n) { return std::vector<int64_t>{n, 1, 0, 1, 1, 0, n, 1}; }},

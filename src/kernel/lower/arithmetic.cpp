@@ -25,11 +25,11 @@ Operand negated(const Operand& o) {
 // x + alpha * y; for alpha other than 1 eager rounds once, with alpha rounded to the type.
 int sum_with_alpha(Builder& b, const Call& c, OpId id, const Operand& x, const Operand& y, Operand alpha) {
   if (b.failure()) return -1;
-  if (is_literal(alpha, 1)) {
+  const DType t = common_type(b, {x, y});
+  if (is_literal(alpha, 1) && (alpha.dtype != DType::Bool || t == DType::Bool)) {
     const Operand xs[] = {x, y};
     return lower_row(b, c, id, xs);
   }
-  const DType t = common_type(b, {x, y});
   if (!is_floating(t) && is_floating(alpha.dtype)) return b.fail(concat(c.schema, ": a floating alpha for integers"));
   if (alpha.dtype == DType::Bool) return b.fail(concat(c.schema, ": a bool alpha"));
   if (id == OpId::sub) alpha = negated(alpha);
@@ -66,8 +66,9 @@ int lower_div_mode(Builder& b, const Call& c) {
 }
 
 int lower_square(Builder& b, const Call& c) {
+  // The power of 2: bool becomes an integer.
   const Operand x = b.operand(b.argument(c, 0));
-  return b.op(OpId::square, {b.element(c, x, x.dtype)});
+  return b.failure() ? -1 : b.op(OpId::square, {b.element(c, x, common_type(b, {x, b.operand(2)}))});
 }
 
 namespace {

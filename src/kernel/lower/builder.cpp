@@ -102,6 +102,11 @@ void Builder::store(fx::Node* node, const Index& index) {
   const int id = value(node, index);
   if (id < 0) return;
   const int buffer = add_buffer(node, index, true);
+  for (size_t a = 0; a < space_.extents.size(); ++a) {
+    if (space_.reduced[a] || !env_.is_const(buffers_.back().strides[a], 0)) continue;
+    fail(concat(node->name(), " has elements that share memory"));
+    return;
+  }
   kernel_.stores.push_back({buffer, id});
 }
 

@@ -30,6 +30,7 @@ Operand operand_or(Builder& b, const Call& c, size_t i, std::string_view name, d
 
 int lower_identity(Builder& b, const Call& c) {
   const Operand x = b.operand(b.argument(c, 0));
+  if (c.schema == "aten::positive" && x.dtype == DType::Bool) return b.fail("eager refuses +x of bool");
   return b.element(c, x, x.dtype);
 }
 
