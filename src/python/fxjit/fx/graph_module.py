@@ -167,6 +167,11 @@ class GraphModule(torch.nn.Module):
         new.meta = self.meta
         return new
 
+    def _replicate_for_data_parallel(self):
+        new = copy.copy(self)
+        new._is_replica = True
+        return new
+
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, **_):
         """The graph as text, those of submodules below it."""
         text = _readable(self, self._get_name())
