@@ -253,7 +253,9 @@ class Group {
 TEST(Groups, RandomGroupsAgreeWithEager) {
   const char* asked = std::getenv("FXJIT_TEST_SEEDS");  // "first count"
   unsigned first = 1, count = 400;
-  if (asked != nullptr) ASSERT_EQ(std::sscanf(asked, "%u %u", &first, &count), 2);
+  if (asked != nullptr) {
+    ASSERT_EQ(std::sscanf(asked, "%u %u", &first, &count), 2);
+  }
   int kernels = 0;
   std::map<std::string, int> reasons;
   for (unsigned seed = first; seed < first + count; ++seed) {
