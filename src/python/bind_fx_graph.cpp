@@ -58,7 +58,7 @@ PyObject* graph_create_node(PyObject* o, PyObject* const* args, Py_ssize_t n, Py
     } else {
       target = from_python(a[1], g);  // of the wrong kind: the core says so
     }
-    Argument type = from_python(or_none(a[5]), g);
+    Argument type = annotation_from_python(or_none(a[5]), g);
     return wrap_node(
         g, make_node(g, op, std::move(target), std::move(positional), std::move(keywords), name, std::move(type)));
   });

@@ -124,7 +124,7 @@ void set_target(PyNode*, Node* n, PyObject* v) {
 }
 void set_args(PyNode* o, Node* n, PyObject* v) { n->set_args(from_python(v, o->graph)); }
 void set_kwargs(PyNode* o, Node* n, PyObject* v) { n->set_kwargs(from_python(v, o->graph)); }
-void set_type(PyNode* o, Node* n, PyObject* v) { n->set_type(from_python(v, o->graph)); }
+void set_type(PyNode* o, Node* n, PyObject* v) { n->set_type(annotation_from_python(v, o->graph)); }
 void set_meta(PyNode*, Node* n, PyObject* v) {
   if (!PyDict_Check(v)) raise(PyExc_TypeError, "meta must be a dict");
   node_meta(n);

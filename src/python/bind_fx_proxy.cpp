@@ -23,10 +23,11 @@ PyObject* record_operator(PyObject* tracer, PyObject* function, std::initializer
       [&] { return record(tracer, Call{fx::Opcode::CallFunction, function, args.begin(), args.size(), nullptr}); });
 }
 
-#define FXJIT_OPERATORS(X)                                                                                         \
-  X(add)                                                                                                           \
-  X(sub) X(mul) X(truediv) X(floordiv) X(mod) X(lshift) X(rshift) X(and_) X(or_) X(xor) X(matmul) X(getitem) X(eq) \
-      X(ne) X(lt) X(gt) X(le) X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
+#define FXJIT_OPERATORS(X)                                                                                        \
+  X(add)                                                                                                          \
+  X(sub)                                                                                                          \
+  X(mul) X(truediv) X(floordiv) X(mod) X(lshift) X(rshift) X(and_) X(or_) X(xor) X(matmul) X(getitem) X(eq) X(ne) \
+      X(lt) X(gt) X(le) X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
 
 #define FXJIT_DECLARE(name)                              \
   PyObject* fn_##name() {                                \
@@ -225,6 +226,10 @@ PyObject* proxy_deepcopy(PyObject* o, PyObject* memo) {
   return guarded([&] { return call_helper("proxy_deepcopy", {o, memo}).release().ptr(); });
 }
 
+PyObject* proxy_copy(PyObject* o, PyObject*) {
+  return guarded([&] { return call_helper("proxy_copy", {o}).release().ptr(); });
+}
+
 PyObject* get_node(PyObject* o, void*) {
   return guarded([&] {
     PyGraph* g = nullptr;
@@ -266,6 +271,7 @@ PyMethodDef proxy_methods[] = {
     {"__getattribute__", proxy_getattribute, METH_O | METH_COEXIST, nullptr},
     {"__torch_function__", as_method(proxy_torch_function), METH_FASTCALL | METH_KEYWORDS | METH_CLASS, nullptr},
     {"__deepcopy__", proxy_deepcopy, METH_O, nullptr},
+    {"__copy__", proxy_copy, METH_NOARGS, nullptr},
     {"keys", proxy_keys, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -95,7 +95,7 @@ fx::Node* base_create_node(PyTracer* t, fx::Opcode op, PyObject* target, Argumen
   std::optional<std::string_view> candidate;
   if (is_given(name)) candidate = string_of(name, "name");
   fx::Node* n = make_node(g, op, target_argument(op, target, g), std::move(args), std::move(kwargs), candidate,
-                          is_given(type) ? from_python(type, g) : Argument());
+                          is_given(type) ? annotation_from_python(type, g) : Argument());
   annotate(t, g, n, hooks);
   return n;
 }

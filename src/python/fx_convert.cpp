@@ -194,6 +194,12 @@ Argument from_python(PyObject* o, PyGraph* owner) {
   return fx::ObjectRef(fx::make_ref<PyValue>(o));
 }
 
+Argument annotation_from_python(PyObject* o, PyGraph* owner) {
+  Argument a = from_python(o, owner);
+  if (!dynamic_cast<PyValue*>(a.object_or_null())) return a;
+  return fx::ObjectRef(fx::make_ref<PyValue>(o, true));
+}
+
 nb::object to_python(const Argument& a, PyGraph* owner) {
   switch (a.kind()) {
     case Kind::None:

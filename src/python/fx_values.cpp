@@ -82,7 +82,7 @@ bool PyValue::equal(const fx::Object& other) const {
 void PyValue::print(std::string& out) const {
   nb::gil_scoped_acquire gil;
   PyObject* o = object.get();
-  if (PyType_Check(o)) {
+  if (annotation && PyType_Check(o)) {
     out += class_name_of(reinterpret_cast<PyTypeObject*>(o));
     return;
   }
@@ -251,7 +251,7 @@ void own_handles(fx::Node* n) {
     n->set_target(fx::ObjectRef(fx::make_ref<PyCallable>(callable->object.get())));
   }
   if (auto* value = dynamic_cast<PyValue*>(n->type().object_or_null())) {
-    n->set_type(fx::ObjectRef(fx::make_ref<PyValue>(value->object.get())));
+    n->set_type(fx::ObjectRef(fx::make_ref<PyValue>(value->object.get(), true)));
   }
 }
 

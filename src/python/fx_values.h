@@ -38,7 +38,8 @@ bool equal_objects(PyObject* a, PyObject* b);
 // Any Python object that has no counterpart among the kinds of Argument.
 class PyValue final : public fx::Object {
  public:
-  explicit PyValue(PyObject* o) : object(o) {}
+  // `annotation`: printed as a type of a signature is, not as a value.
+  explicit PyValue(PyObject* o, bool annotation = false) : object(o), annotation(annotation) {}
   fx::ObjectKind object_kind() const override;
   std::string type_name() const override;
   const void* identity() const override { return object.get(); }
@@ -49,6 +50,7 @@ class PyValue final : public fx::Object {
   void traverse(fx::ObjectVisitor& visitor) const override { visitor.foreign(object.get()); }
 
   PyHandle object;
+  const bool annotation;
 };
 
 // What call_function calls: any Python callable.
@@ -124,6 +126,9 @@ nanobind::object kwargs_to_python(const fx::Argument& kwargs, PyGraph* owner);
 
 // A constant that is the same object each time: None, bools, dtypes, layouts …; false where `o` is something else.
 bool constant_from_python(PyObject* o, fx::Argument& out);
+
+// The type of a node.
+fx::Argument annotation_from_python(PyObject* o, PyGraph* owner);
 
 fx::Ref<PyCallable> callable_from_python(PyObject* o);
 // The object behind a handle: the Python object itself, or what Python finds under a C++ callable's name.

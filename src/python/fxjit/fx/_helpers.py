@@ -214,6 +214,13 @@ def proxy_deepcopy(proxy, memo):
     return new
 
 
+def proxy_copy(proxy):
+    new = type(proxy).__new__(type(proxy))
+    for name, value in [("node", proxy.node), ("tracer", proxy.tracer), *proxy.__dict__.items()]:
+        setattr(new, name, value)
+    return new
+
+
 def reject_tracers(tracers, function):
     raise RuntimeError(f"Found multiple different tracers {tracers} while trying to trace operations {function}")
 
