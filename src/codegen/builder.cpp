@@ -1,6 +1,9 @@
 #include "codegen/builder.h"
 
+#include <llvm/ADT/SmallString.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include "support/errors.h"
 
@@ -40,10 +43,49 @@ Vec Builder::map(DType result, std::initializer_list<const Vec*> operands, PartF
   if (out.uniform) hoist_into(hoist.GetInsertBlock());
   for (int u = 0; u < count; ++u) {
     size_t i = 0;
-    for (const Vec* x : operands) parts[i++] = x->part(u);
+    for (const Vec* x : operands) parts[i++] = out.uniform ? x->part(u) : operand(x->part(u));
     out.parts.push_back(f(out.uniform ? hoist : ir, parts));
   }
   return out;
+}
+
+namespace {
+
+// One constant of the module, under a name that shows its value: "c.1.5", "c.i32.8388608".
+llvm::GlobalVariable* in_memory(llvm::Module& module, llvm::Constant* element) {
+  std::string name = "c.";
+  llvm::raw_string_ostream stream(name);
+  if (auto* f = llvm::dyn_cast<llvm::ConstantFP>(element)) {
+    if (element->getType()->isDoubleTy()) stream << "f64.";
+    llvm::SmallString<24> digits;
+    f->getValueAPF().toString(digits);
+    stream << digits;
+  } else {
+    element->getType()->print(stream);
+    stream << '.' << llvm::cast<llvm::ConstantInt>(element)->getSExtValue();
+  }
+  if (llvm::GlobalVariable* known = module.getNamedGlobal(stream.str())) return known;
+  auto* global = new llvm::GlobalVariable(module, element->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, element, stream.str());
+  global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  return global;
+}
+
+}  // namespace
+
+// A splat of anything but all zeros or ones, which need no memory.
+Value* Builder::operand(Value* v) {
+  auto* constant = llvm::dyn_cast<llvm::Constant>(v);
+  if (!constants_in_memory_ || !constant || !v->getType()->isVectorTy()) return v;
+  llvm::Constant* element = constant->getSplatValue();
+  if (!element || element->isNullValue() || element->isAllOnesValue() || element->getType()->isIntegerTy(1)) return v;
+  if (loaded_in_ != ir.GetInsertBlock()) {
+    loaded_.clear();
+    loaded_in_ = ir.GetInsertBlock();
+  }
+  Value*& known = loaded_[v];
+  if (known) return known;
+  return known = splat(ir, ir.CreateLoad(element->getType(), in_memory(*loaded_in_->getModule(), element)));
 }
 
 // ---- types and constants ----
@@ -156,7 +198,9 @@ Vec Builder::abs(const Vec& x) {
 
 Vec Builder::fma(const Vec& x, const Vec& y, const Vec& z) {
   if (!floating(x)) return add(mul(x, y), z);
-  return map(x.type, {&x, &y, &z}, [](Ir& b, ArrayRef<Value*> v) { return intrinsic(b, llvm::Intrinsic::fma, v); });
+  // x second: below -O1 the second operand's register is the one that x86 overwrites, and x is what a Horner scheme
+  // carries on. The other way round exp is 8 % slower, for the copies.
+  return map(x.type, {&y, &x, &z}, [](Ir& b, ArrayRef<Value*> v) { return intrinsic(b, llvm::Intrinsic::fma, v); });
 }
 
 Vec Builder::unary(llvm::Intrinsic::ID id, const Vec& x) {
@@ -176,7 +220,21 @@ Vec Builder::copysign(const Vec& magnitude, const Vec& sign) {
              [](Ir& b, ArrayRef<Value*> v) { return intrinsic(b, llvm::Intrinsic::copysign, v); });
 }
 
+namespace {
+
+// A constant first operand that is no NaN costs no test for it.
+bool is_number(const Vec& x) {
+  if (!x.uniform || !is_floating(x.type)) return false;
+  auto* constant = llvm::dyn_cast<llvm::Constant>(x.parts[0]);
+  if (constant && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+  auto* value = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return value && !value->isNaN();
+}
+
+}  // namespace
+
 Vec Builder::min(const Vec& x, const Vec& y) {
+  if (is_number(x)) return raw_min(x, y);
   return map(x.type, {&x, &y}, [&](Ir& b, ArrayRef<Value*> v) {
     if (floating(x)) return hooks_.fmin(b, v[0], v[1]);
     return intrinsic(b, is_unsigned(x) ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, v);
@@ -184,6 +242,7 @@ Vec Builder::min(const Vec& x, const Vec& y) {
 }
 
 Vec Builder::max(const Vec& x, const Vec& y) {
+  if (is_number(x)) return raw_max(x, y);
   return map(x.type, {&x, &y}, [&](Ir& b, ArrayRef<Value*> v) {
     if (floating(x)) return hooks_.fmax(b, v[0], v[1]);
     return intrinsic(b, is_unsigned(x) ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, v);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallVector.h>
 
@@ -31,6 +32,10 @@ class Builder {
   Ir ir;
   Ir hoist;  // before the terminator of its block, or at its end while it has none
   void hoist_into(llvm::BasicBlock* block);
+
+  // Whether varying operations read their constants from memory, each once a block, instead of naming them: the
+  // selection DAG at O0 may load a named constant again for each use.
+  void set_constants_in_memory(bool on) { constants_in_memory_ = on; }
 
   int vectors() const { return vectors_; }
   void set_vectors(int u) { vectors_ = u; }
@@ -101,8 +106,8 @@ class Builder {
   Vec to_int(const Vec& x);  // float to i32, of a value that fits
   Vec with_sign_of(const Vec& magnitude,
                    const Vec& sign);  // or's the sign bit in; the sign of magnitude is clear or equal
-  Vec scale_by_power_of_two(const Vec& x, const Vec& n);
-  std::pair<Vec, Vec> split_exponent(const Vec& x);  // see TargetHooks
+  Vec scale_by_power_of_two(const Vec& x, const Vec& n, const Vec& image);  // see TargetHooks
+  std::pair<Vec, Vec> split_exponent(const Vec& x);                         // see TargetHooks
 
   // ---- conversion ----
   // `from` and `to` are tensor dtypes: x holds a value of `from`, the result one of `to`, rounded where `to` is half.
@@ -119,10 +124,14 @@ class Builder {
   Vec compare(llvm::CmpInst::Predicate f, llvm::CmpInst::Predicate s, llvm::CmpInst::Predicate u, const Vec& x,
               const Vec& y);
   Vec unary(llvm::Intrinsic::ID id, const Vec& x);
+  llvm::Value* operand(llvm::Value* v);
 
   const TargetHooks& hooks_;
   int vectors_ = 1;
   DType type_ = DType::Float32;
+  bool constants_in_memory_ = false;
+  llvm::BasicBlock* loaded_in_ = nullptr;  // where the values of `loaded_` are known
+  llvm::DenseMap<llvm::Value*, llvm::Value*> loaded_;
 };
 
 }  // namespace fxjit::inline v0::codegen

@@ -54,8 +54,9 @@ Vec Builder::with_sign_of(const Vec& magnitude, const Vec& sign) {
   return from_bits(or_(bits(magnitude), and_(bits(sign), constant_int(INT32_MIN, DType::Int32))));
 }
 
-Vec Builder::scale_by_power_of_two(const Vec& x, const Vec& n) {
-  return map(x.type, {&x, &n}, [&](Ir& b, ArrayRef<Value*> v) { return hooks_.scale_by_power_of_two(b, v[0], v[1]); });
+Vec Builder::scale_by_power_of_two(const Vec& x, const Vec& n, const Vec& image) {
+  return map(x.type, {&x, &n, &image},
+             [&](Ir& b, ArrayRef<Value*> v) { return hooks_.scale_by_power_of_two(b, v[0], v[1], v[2]); });
 }
 
 std::pair<Vec, Vec> Builder::split_exponent(const Vec& x) {

@@ -75,6 +75,7 @@ Emission::Emission(llvm::LLVMContext& context, const kernel::Kernel& k, const Sc
   entry_ = new_block("entry");
   b.ir.SetInsertPoint(entry_);
   b.hoist_into(entry_);
+  b.set_constants_in_memory(s.profile == Profile::Straight && hooks.lanes() > 1);
   levels = levels_of(k, *this);
   needed = needed_of(k);
   values.resize(k.exprs.size());

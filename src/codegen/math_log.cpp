@@ -51,7 +51,7 @@ Vec Builder::log1p(const Vec& x) {
   const Vec one = f32(*this, 1);
   const auto [m, e] = split_exponent(add(x, one));
   const Vec bounded = raw_min(f32(*this, 128), raw_max(f32(*this, -30), e));
-  const Vec s = scale_by_power_of_two(one, neg(bounded));
+  const Vec s = scale_by_power_of_two(one, neg(bounded), sub(f32(*this, 0x1.8p23), bounded));
   const Vec f = fma(x, s, sub(s, one));
   const Vec result = fma(bounded, f32(*this, 0.6931471805599453), log1p_reduced(*this, f));
   // -1 gives (1, -inf), infinity (1, inf), what is below -1 (NaN, any): their sum is the result.

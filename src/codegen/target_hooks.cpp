@@ -19,19 +19,17 @@ llvm::Type* like(Value* x, llvm::Type* scalar) {
 llvm::Constant* constant(Value* x, double v) { return llvm::ConstantFP::get(x->getType(), v); }
 llvm::Constant* constant_int(llvm::Type* t, int64_t v) { return llvm::ConstantInt::get(t, v, true); }
 
-// 2^n as a float, n an i32 in [-126, 127].
-Value* power_of_two(Ir& b, Value* n, llvm::Type* float_type) {
-  return b.CreateBitCast(b.CreateAdd(b.CreateShl(n, 23), constant_int(n->getType(), 127 << 23)), float_type);
-}
-
 }  // namespace
 
-// In two steps: 2^(n/2) keeps a normal number normal, so only the second multiplication rounds.
-Value* TargetHooks::scale_by_power_of_two(Ir& b, Value* x, Value* n) const {
-  Value* i = b.CreateFPToSI(n, like(x, b.getInt32Ty()));
-  Value* half = b.CreateAShr(i, 1);
-  Value* scaled = b.CreateFMul(x, power_of_two(b, half, x->getType()));
-  return b.CreateFMul(scaled, power_of_two(b, b.CreateSub(i, half), x->getType()));
+// In two steps, so that only the second rounds: half of n is added to the exponent of x, which stays normal, the other
+// half is multiplied by. A NaN's image has no low bits.
+Value* TargetHooks::scale_by_power_of_two(Ir& b, Value* x, Value*, Value* image) const {
+  llvm::Type* int_type = like(x, b.getInt32Ty());
+  Value* n = b.CreateShl(b.CreateBitCast(image, int_type), 23);  // in the place of the exponent
+  Value* half = b.CreateAnd(b.CreateAShr(n, 1), constant_int(int_type, int32_t(0xff800000)));
+  Value* scaled = b.CreateBitCast(b.CreateAdd(b.CreateBitCast(x, int_type), half), x->getType());
+  Value* rest = b.CreateAdd(b.CreateSub(n, half), constant_int(int_type, 127 << 23));
+  return b.CreateFMul(scaled, b.CreateBitCast(rest, x->getType()));
 }
 
 std::pair<Value*, Value*> TargetHooks::split_exponent(Ir& b, Value* x) const {
@@ -96,28 +94,14 @@ Value* TargetHooks::float_to_int(Ir& b, Value* x, DType to) const {
   return bits < wide->getScalarSizeInBits() ? b.CreateTrunc(result, like(x, b.getIntNTy(bits))) : result;
 }
 
-namespace {
-
-// NaN where x is, else y. A constant that is no NaN costs no test.
-Value* or_nan(Ir& b, Value* x, Value* y) {
-  if (auto* c = llvm::dyn_cast<llvm::Constant>(x)) {
-    llvm::Constant* element = c->getType()->isVectorTy() ? c->getSplatValue() : c;
-    auto* value = llvm::dyn_cast_or_null<llvm::ConstantFP>(element);
-    if (value && !value->isNaN()) return y;
-  }
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, y);
-}
-
-}  // namespace
-
 Value* TargetHooks::fmax(Ir& b, Value* x, Value* y) const {
   Value* larger = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);  // y where either is NaN
-  return or_nan(b, x, larger);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
 }
 
 Value* TargetHooks::fmin(Ir& b, Value* x, Value* y) const {
   Value* smaller = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
-  return or_nan(b, x, smaller);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, smaller);
 }
 
 }  // namespace fxjit::inline v0::codegen

@@ -72,7 +72,7 @@ struct Avx512Hooks final : CpuHooks {
   bool has_gather(unsigned bits) const override { return bits >= 32; }
   bool has_scatter(unsigned bits) const override { return bits >= 32; }
 
-  Value* scale_by_power_of_two(Ir& b, Value* x, Value* n) const override {
+  Value* scale_by_power_of_two(Ir& b, Value* x, Value* n, Value*) const override {
     return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
                              {x, n, llvm::PoisonValue::get(x->getType()), b.getInt16(-1), b.getInt32(4)});
   }
