@@ -9,7 +9,7 @@ from .proxy import Attribute, GraphAppendingTracer, Proxy, TraceError, TracerBas
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, is_always_leaf, is_fx_tracing, symbolic_trace, wrap
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
-from . import _symbolic_trace, graph, graph_module, interpreter, node, proxy
+from . import _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
 
 
 def _configure(internal_error):
