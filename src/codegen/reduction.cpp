@@ -7,8 +7,8 @@ namespace fxjit::inline v0::codegen {
 using kernel::ReduceOp;
 using llvm::Value;
 
-Reduction::Reduction(Emission& e, int expr)
-    : e_(e), expr_(expr), op_(e.k.exprs[expr].reduce), type_(e.k.exprs[expr].dtype), vectors_(e.schedule.vectors) {}
+Reduction::Reduction(Emission& e, int expr, int vectors)
+    : e_(e), expr_(expr), op_(e.k.exprs[expr].reduce), type_(e.k.exprs[expr].dtype), vectors_(vectors) {}
 
 bool Reduction::is_cascaded() const { return op_ == ReduceOp::Sum && is_floating(type_); }
 bool Reduction::is_logical() const { return op_ == ReduceOp::Any || op_ == ReduceOp::All; }

@@ -7,7 +7,8 @@ namespace fxjit::inline v0::codegen {
 
 class Reduction {
  public:
-  Reduction(Emission& e, int expr);
+  // `vectors`: accumulators, U of the pass.
+  Reduction(Emission& e, int expr, int vectors);
 
   int expr() const { return expr_; }
   // Sums of floating numbers run in chunks whose totals are added with compensation, so that the error of a long row

@@ -12,6 +12,7 @@ struct RowPass {
   std::vector<char> computed;   // per expression: element values to evaluate in this pass
   std::vector<int> taken;       // element values read back from scratch
   std::vector<int> kept;        // element values to write to scratch
+  int vectors = 1;              // of a step
   bool stores = false;          // element stores, all in the last pass: an output may be an input's memory
 };
 
@@ -24,7 +25,8 @@ struct RowPlan {
 };
 
 // Pass p computes the reductions whose operands have stage p. An element value that two passes need and that costs more
-// than a store and a load to compute again goes through scratch.
-RowPlan plan_rows(const kernel::Kernel& k, const std::vector<Level>& levels, const std::vector<char>& needed);
+// than a store and a load to compute again goes through scratch. `vectors`: the most for one step.
+RowPlan plan_rows(const kernel::Kernel& k, const std::vector<Level>& levels, const std::vector<char>& needed,
+                  int vectors);
 
 }  // namespace fxjit::inline v0::codegen

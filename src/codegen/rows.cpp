@@ -15,7 +15,7 @@ constexpr int64_t kChunkSteps = 64;
 
 class RowEmitter {
  public:
-  explicit RowEmitter(Emission& e) : e_(e), b_(e.b), plan_(plan_rows(e.k, e.levels, e.needed)) {}
+  explicit RowEmitter(Emission& e) : e_(e), b_(e.b), plan_(plan_rows(e.k, e.levels, e.needed, e.schedule.vectors)) {}
 
   void run() {
     allocate_scratch();
@@ -77,13 +77,13 @@ class RowEmitter {
     Carried carried;
     bool cascaded = false;
     for (int id : pass.reductions) {
-      reductions.emplace_back(e_, id);
+      reductions.emplace_back(e_, id, pass.vectors);
       reductions.back().start(carried);
       cascaded |= reductions.back().is_cascaded();
     }
     Value* n = e_.inner_extent();
-    const int lanes = e_.hooks.lanes(), vectors = e_.schedule.vectors;
-    span_ = int64_t{vectors} * lanes;
+    const int lanes = e_.hooks.lanes();
+    span_ = int64_t{pass.vectors} * lanes;
     Value* last = b_.ir.CreateSub(n, e_.i64(span_));
     Totals totals;
     Value* i = cascaded ? emit_chunks(pass, reductions, carried, last, totals)
@@ -99,9 +99,7 @@ class RowEmitter {
                    Value* last) {
     return e_.loop(
         from, last, e_.i64(span_), carried,
-        [&](Value* i, llvm::MutableArrayRef<Value*> c) {
-          emit_step(pass, reductions, c, Step{i}, e_.schedule.vectors);
-        },
+        [&](Value* i, llvm::MutableArrayRef<Value*> c) { emit_step(pass, reductions, c, Step{i}, pass.vectors); },
         "main");
   }
 

