@@ -61,8 +61,9 @@ bool is_dense(ShapeEnv& env, const Layout& t) {
   }
   // Dense dimensions have distinct strides, each the product of those below: the order by hints finds the chain, and
   // the chain is then compared by form.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return env.hint(t.strides[a]) < env.hint(t.strides[b]); });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(env.hint(t.strides[a]), a) < std::pair(env.hint(t.strides[b]), b);
+  });
   Dim expected = env.constant(1);
   for (size_t d : order) {
     if (t.strides[d] != expected) return false;

@@ -47,9 +47,9 @@ class Finisher {
     const BufferSource* lead = leader();
     std::vector<size_t> order(extents_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    std::sort(order.begin(), order.end(), [&](size_t x, size_t y) {
       if (reduced_[x] != reduced_[y]) return bool{reduced_[y]};
-      return env_.hint(lead->strides[x]) > env_.hint(lead->strides[y]);
+      return std::pair(-env_.hint(lead->strides[x]), x) < std::pair(-env_.hint(lead->strides[y]), y);
     });
     auto permute = [&](auto& items) {
       auto old = items;
