@@ -5,6 +5,10 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "codegen/forward/forward_plan.h"
+#include "jit/forward_jit.h"
+#include "python/fx_objects.h"
+#include "python/generic.h"
 #include "python/hot_call.h"
 #include "python/torch_python.h"
 
@@ -127,6 +131,32 @@ void bind_recording(nb::module_& m) {
   m.attr("STRUCTURE_BUILT") = static_cast<int>(PyStructure::Built);
 }
 
+fx::GraphPtr graph_ptr_of(nb::handle graph) {
+  if (!is_graph(graph.ptr())) throw nb::type_error("expected a fxjit.fx.Graph");
+  graph_of(reinterpret_cast<PyGraph*>(graph.ptr()));
+  return reinterpret_cast<PyGraph*>(graph.ptr())->graph;
+}
+
+void bind_generic(nb::module_& m) {
+  nb::class_<GenericForward>(m, "GenericForward")
+      .def("__init__", [](GenericForward* self, nb::handle graph) { new (self) GenericForward(graph_ptr_of(graph)); })
+      .def("__call__", [](const GenericForward& f, nb::handle module, nb::sequence values) {
+        std::vector<nb::object> keep;
+        std::vector<PyObject*> args;
+        for (nb::handle v : values) {
+          keep.push_back(nb::borrow(v));
+          args.push_back(v.ptr());
+        }
+        PyObject* result = f.call(module.ptr(), args.data(), args.size());
+        if (!result) nb::raise_python_error();
+        return nb::steal(result);
+      });
+  m.def("generic_code", [](nb::handle graph) {
+    fx::GraphPtr g = graph_ptr_of(graph);
+    return jit::generic_llvm(*g, codegen::plan_generic(*g));
+  });
+}
+
 void bind_hot_call(nb::module_& m) {
   m.def("add_variant", [](nb::handle compiled, std::shared_ptr<driver::Function> f, nb::sequence constants,
                           nb::object tensor_marker, nb::sequence attributes) {
@@ -173,6 +203,7 @@ void bind_compile(nb::module_& m) {
   if (!add_compiled_type(m.ptr())) nb::raise_python_error();
   bind_function(m);
   bind_recording(m);
+  bind_generic(m);
   bind_hot_call(m);
 }
 

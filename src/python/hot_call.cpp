@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "fxjit/errors.h"
+#include "python/fx_objects.h"
 #include "python/torch_python.h"
 
 namespace fxjit::inline v0::python {
@@ -138,6 +140,9 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
     }
     outcome = v.function->try_call(in.data, std::span(out.data, results));
     return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
+  } catch (const Error&) {
+    set_python_error();
+    return nullptr;
   } catch (...) {
     torch::translate_exception_to_python(std::current_exception());
     return nullptr;

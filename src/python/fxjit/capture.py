@@ -16,7 +16,7 @@ import types
 import torch
 from torch.utils import _pytree as pytree
 
-from . import fx
+from . import _C, fx
 
 CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
                   torch.memory_format, type(Ellipsis))
@@ -260,13 +260,24 @@ def closure_guards(function):
 class Capture:
     """A captured program.
 
-    module: fxjit.fx.GraphModule with one placeholder per tensor leaf of the arguments, in order
+    root: the module whose attributes the graph reads; graph: one placeholder per tensor leaf of the arguments, in order
     guards: objects with changed() -> str | None; dicts: the dicts to watch, in which every guarded entry lives, but for
     closure cells, which are in `cells`
     """
 
-    def __init__(self, module, guards, dicts, cells, way):
-        self.module, self.guards, self.dicts, self.cells, self.way = module, guards, dicts, cells, way
+    def __init__(self, root, graph, guards, dicts, cells, way):
+        self.root, self.graph, self.way = root, graph, way
+        self.guards, self.dicts, self.cells = guards, dicts, cells
+        self._generic = None
+
+    def generic(self, values):
+        """Runs the generic form of forward on one value per placeholder."""
+        if self._generic is None:
+            self._generic = _C.GenericForward(self.graph)
+        return self._generic(self.root, values)
+
+    def code(self):
+        return _C.generic_code(self.graph)
 
     def changed(self):
         return next(filter(None, (g.changed() for g in self.guards)), None)
@@ -332,11 +343,10 @@ def capture(target, spec, leaves) -> Capture:
         raise CaptureError(f"the program writes {what}")
     if what := _changed_container(contents):
         raise CaptureError(f"the program changes {what}")
-    module = fx.GraphModule(root, graph)
-    inline_composites(module)
+    inline_composites(graph)
     guards = before + closures + list(_global_guards(watcher.functions))
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
-    return Capture(module, guards, dicts, closures, "checked FX trace")
+    return Capture(root, graph, guards, dicts, closures, "checked FX trace")
 
 
 def _restore(guards):
@@ -392,9 +402,9 @@ def is_pure_body(function) -> bool:
     return True
 
 
-def inline_composites(module: fx.GraphModule):
+def inline_composites(graph: fx.Graph):
     """Replaces calls of pure wrapped functions by what their bodies record; others stay calls."""
-    graph, changed = module.graph, False
+    changed = False
     again = True
     while again:
         again = False
@@ -416,5 +426,4 @@ def inline_composites(module: fx.GraphModule):
             graph.erase_node(node)
             changed = again = True
     if changed:
-        graph.eliminate_dead_code()
-        module.recompile()
+        graph.lint()

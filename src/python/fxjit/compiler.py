@@ -10,7 +10,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
-from .capture import (Capture, CaptureError, capture, constant_key, has_hooks, is_plain_tensor, is_torch_function)
+from .capture import (Capture, CaptureError, ModuleGuard, capture, constant_key, has_hooks, inline_composites,
+                      is_plain_tensor, is_torch_function)
 
 _TENSOR = object()  # stands for a tensor among the constants of a variant
 
@@ -78,7 +79,7 @@ class _Companion:
         """LLVM IR: the generic form, then each specialisation under its heading."""
         parts = []
         for v in self.variants.values():
-            parts.append("; ---- generic form ----\n" + v.captured.module.code)
+            parts.append("; ---- generic form ----\n" + v.captured.code())
             parts.append(v.function.code())
         return "\n".join(parts) or "; nothing was called yet\n"
 
@@ -169,8 +170,8 @@ class _Companion:
         self.watch()
 
     def make_variant(self, captured, leaves):
-        attributes = attribute_sources(captured.module)
-        names = [n.name for n in captured.module.graph.nodes if n.op == "placeholder"]
+        attributes = attribute_sources(captured.root, captured.graph)
+        names = [n.name for n in captured.graph.nodes if n.op == "placeholder"]
         names += [f"attribute {k}" for _, k in attributes]
         function = _C.make_function(self.options, names)
         function.set_capture(captured.way, [])
@@ -178,7 +179,7 @@ class _Companion:
 
     def run(self, variant, tensors):
         inputs = variant.inputs(tensors)
-        function, module = variant.function, variant.captured.module
+        function = variant.function
         if not all(is_plain_tensor(x) for x in inputs):
             function.note_fallback("", "generic form", "an attribute is no plain tensor")
         elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
@@ -193,7 +194,7 @@ class _Companion:
         if self.strict:
             raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
                                + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
-        return module(*tensors)
+        return variant.captured.generic(tensors)
 
     def warn_grad(self, function):
         reason = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
@@ -213,7 +214,7 @@ def _owner(module, path):
     return module, name
 
 
-def attribute_sources(module) -> list:
+def attribute_sources(module, graph) -> list:
     """(dict, key) of each tensor that the graph reads from modules: get_attr nodes and what leaf modules hold."""
     found: dict = {}
 
@@ -222,7 +223,7 @@ def attribute_sources(module) -> list:
             if isinstance(d.get(name), torch.Tensor):
                 found.setdefault((id(d), name), (d, name))
 
-    for node in module.graph.nodes:
+    for node in graph.nodes:
         if node.op == "get_attr":
             add(*_owner(module, node.target))
         elif node.op == "call_module":
@@ -248,8 +249,8 @@ _SIZE_BLIND_FUNCTIONS = {getattr(torch.nn.functional, n) for n in (
 class _Recorder(fx.Interpreter):
     """Runs a captured program with one scope of the recorder per node."""
 
-    def __init__(self, module, recording):
-        super().__init__(module)
+    def __init__(self, captured, recording):
+        super().__init__(captured.root, graph=captured.graph)
         self.recording = recording
         self.host_values: set = set()  # nodes whose value is no tensor
 
@@ -284,7 +285,7 @@ def record(variant, inputs, tensors):
     """The recorded call: an ordinary eager run, whose record is compiled."""
     recording = _C.Recording(variant.function, inputs)
     try:
-        result = _Recorder(variant.captured.module, recording).run(*tensors)
+        result = _Recorder(variant.captured, recording).run(*tensors, enable_io_processing=False)
     except BaseException:
         recording.refuse("the call raised an exception")
         recording.finish([], _C.STRUCTURE_TUPLE, None)
@@ -314,21 +315,23 @@ def structure_of(result):
 
 
 class _GraphCompanion(_Companion):
-    """For a GraphModule: it is a graph already."""
+    """For a GraphModule: its snapshot is the program."""
 
     def capture(self, spec, leaves):
-        from .capture import _flat_root
-        for leaf in leaves:
-            if not is_plain_tensor(leaf):
-                raise CaptureError(f"an argument of the graph is of type {type(leaf).__name__}")
         target = self.target
-        root = _flat_root(target, spec, leaves)
-        graph = fx.Tracer().trace(root)
-        module = fx.GraphModule(root, graph)
-        from .capture import ModuleGuard, inline_composites
-        inline_composites(module)
+        if has_hooks(target):
+            raise CaptureError("the module has hooks")
+        snapshot = target._snapshot
+        if any(not is_plain_tensor(x) for x in leaves) or spec != pytree.tree_flatten((tuple(leaves), {}))[1]:
+            raise CaptureError("an argument of the graph is no plain tensor")
+        placeholders = [n for n in snapshot.nodes if n.op == "placeholder"]
+        if len(placeholders) != len(leaves) or any(n.target.startswith("*") for n in placeholders):
+            raise CaptureError("the arguments are not one tensor for each placeholder")
+        graph = fx.Graph()
+        graph.output(graph.graph_copy(snapshot, {}))
+        inline_composites(graph)
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
-        return Capture(module, guards, [d for g in guards for d in g.dicts()], [], "the graph of a GraphModule")
+        return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], [], "the graph of a GraphModule")
 
 
 def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A001 - the name that users know
