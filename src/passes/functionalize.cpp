@@ -15,11 +15,17 @@ using fx::Node;
 
 bool is_memory_of_caller(const Node& n) { return n.op() == fx::Opcode::Placeholder || n.op() == fx::Opcode::GetAttr; }
 
+bool same_sizes(ShapeEnv& env, const TensorType& a, const TensorType& b) {
+  if (a.rank() != b.rank()) return false;
+  for (size_t d = 0; d < a.rank(); ++d)
+    if (!env.guard_eq(a.sizes[d], b.sizes[d])) return false;
+  return true;
+}
+
 // Equal as far as a program can tell: the stride of a dimension of one element is any.
 bool same_layout(ShapeEnv& env, const TensorType& a, const TensorType& b) {
-  if (a.sizes != b.sizes) return false;
-  for (size_t i = 0; i < a.rank(); ++i)
-    if (a.strides[i] != b.strides[i] && !env.is_const(a.sizes[i], 1)) return false;
+  for (size_t d = 0; d < a.rank(); ++d)
+    if (!env.is_const(a.sizes[d], 1) && !env.guard_eq(a.strides[d], b.strides[d])) return false;
   return true;
 }
 
@@ -150,7 +156,7 @@ Result<void> Functionalizer::rewrite(Node* n) {
   if (!pure) return pure.failure();
   if (first_write_ && may_raise(**pure)) return cannot(n, "it may raise after another write to an input");
   const TensorType& made = *(*pure)->tensor_type();
-  if (made.sizes != type->sizes) return cannot(n, "its pure form has another size");
+  if (!same_sizes(env_, made, *type)) return cannot(n, "its pure form has another size");
   if (!is_memory_of_caller(*self) && !same_layout(env_, made, *type))
     return cannot(n, "its pure form has other strides");
   if (is_memory_of_caller(*self) && !mutated(self)) written_.push_back(self);
@@ -239,6 +245,10 @@ Result<bool> Functionalizer::run() {
 
 }  // namespace
 
-Result<bool> functionalize(PassContext& context) { return Functionalizer(context).run(); }
+Result<bool> functionalize(PassContext& context) {
+  Result<bool> changed = Functionalizer(context).run();
+  context.functional = changed.ok();
+  return changed;
+}
 
 }  // namespace fxjit::inline v0::passes

@@ -11,7 +11,7 @@ namespace fxjit::inline v0::passes {
 
 Result<bool> fuse(PassContext& context) {
   for (const fx::Node* n : context.graph->nodes()) {
-    if (effect_of(*n) != Effect::Write || is_call(*n, "aten::copy_")) continue;
+    if (context.functional || effect_of(*n) != Effect::Write) continue;
     context.notes.push_back("nothing is fused: %" + std::string(n->name()) + " writes an operand");
     return false;
   }

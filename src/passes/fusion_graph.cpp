@@ -132,6 +132,12 @@ void FusionGraph::connect(const PassContext& context, Node* n) {
     info.inputs.push_back(edge);
     info_[edge.source->id()].users.push_back(n);
   }
+  if (effect_of(*n) != Effect::Order) return;
+  if (last_effect_) {
+    info.inputs.push_back({last_effect_, false});
+    info_[last_effect_->id()].users.push_back(n);
+  }
+  last_effect_ = n;
 }
 
 }  // namespace fxjit::inline v0::passes

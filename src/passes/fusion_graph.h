@@ -42,7 +42,7 @@ class FusionGraph {
   const IterationSpace& space(const fx::Node& n) const { return info_[n.id()].space; }
   // True for a tensor of the space's own dimensions, read or made once an iteration.
   bool spans(const fx::Node& n, const IterationSpace& space) const { return info_[n.id()].shape == space.dims; }
-  // Of all nodes but views, to and from nodes that are no views.
+  // Of all nodes but views, to and from nodes that are no views. What must stay in order has an edge, too.
   std::span<const FusionEdge> inputs(const fx::Node& n) const { return info_[n.id()].inputs; }
   std::span<fx::Node* const> users(const fx::Node& n) const { return info_[n.id()].users; }
   // The node behind a chain of views; the node itself if it is none.
@@ -65,6 +65,7 @@ class FusionGraph {
   void connect(const PassContext& context, fx::Node* n);
 
   std::vector<Info> info_;  // by node id
+  fx::Node* last_effect_ = nullptr;
 };
 
 // Dimensions that are not the constant 1.

@@ -154,7 +154,7 @@ void Groups::join_siblings() {
     for (size_t i = 1; i < readers.size(); ++i) {
       uint32_t a = find(readers[i - 1]), b = find(readers[i]);
       const IterationSpace& space = units_[a].space;
-      if (a != b && space == units_[b].space && fusion_.spans(*n, space)) try_merge(a, b);
+      if (a != b && space.dims == units_[b].space.dims && fusion_.spans(*n, space)) try_merge(a, b);
     }
   }
 }

@@ -22,6 +22,8 @@ struct PassContext {
   ShapeEnv& env;
   const Options& options;
   std::vector<std::string> notes;  // reasons for what was not done, for explain(): "node: why"
+  // From functionalize on: what writes are an aten::copy_ into an input before the output, and kernels.
+  bool functional = false;
 };
 
 struct PassTime {

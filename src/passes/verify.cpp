@@ -1,6 +1,4 @@
 #include "kernel/kernel_call.h"
-#include "ops/aten_target.h"
-#include "passes/alias.h"
 #include "passes/pass.h"
 #include "support/errors.h"
 
@@ -91,12 +89,6 @@ void check_writes(const fx::Graph& graph) {
   }
 }
 
-bool is_functional(const fx::Graph& graph) {
-  for (const Node* n : graph.nodes())
-    if (effect_of(*n) == Effect::Write && !is_call(*n, "aten::copy_") && !kernel_of(*n)) return false;
-  return true;
-}
-
 }  // namespace
 
 void verify(const PassContext& context) {
@@ -116,7 +108,7 @@ void verify(const PassContext& context) {
     }
     if (is_call(*n, "_operator.getitem")) check_getitem(*n);
   }
-  if (is_functional(graph)) check_writes(graph);
+  if (context.functional) check_writes(graph);
 }
 
 }  // namespace fxjit::inline v0::passes

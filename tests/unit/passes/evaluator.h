@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <random>
 #include <vector>
@@ -22,7 +22,6 @@ using Inputs = std::vector<Tensor>;  // one per placeholder, in order
 
 // Values that the type holds, of moderate size; `seed` decides.
 Inputs random_inputs(const Program& p, uint64_t seed);
-Inputs copy_of(const Inputs& inputs);
 
 struct Outcome {
   std::vector<Tensor> results;
@@ -34,6 +33,15 @@ Outcome evaluate(Program& p, const Inputs& inputs);
 
 // The elements in row-major order, as doubles.
 std::vector<double> elements(const Program& p, const Tensor& t);
+
+struct Execution {
+  Inputs inputs;  // as they are afterwards
+  Outcome outcome;
+};
+Execution run_program(Program& p, uint64_t seed);
+
+// What differs in results, their aliasing, or the inputs afterwards; empty if nothing does.
+std::string difference(const Program& p, const Execution& before, const Execution& after, double tolerance);
 
 // Runs `pass` on the program and checks that results, written inputs and aliasing of results are as before. Reductions
 // and composites may differ by `tolerance` (relative).

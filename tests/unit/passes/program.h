@@ -29,6 +29,8 @@ class Program {
   fx::Node* inplace(const std::string& schema, std::vector<fx::Argument> args);
   // A call that no pass knows anything about, of the operand's type: it negates.
   fx::Node* opaque(fx::Node* x);
+  // A call without a rule of which is known that it neither aliases nor raises: it reverses the elements.
+  fx::Node* flip(fx::Node* x) { return impure("aten::flip", {x}, x->tensor_type()); }
   void output(std::vector<fx::Argument> values) { graph->output(fx::Argument::tuple(values)); }
 
   PassContext context() { return PassContext{graph, env, options, {}}; }
