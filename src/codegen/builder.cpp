@@ -76,16 +76,20 @@ llvm::GlobalVariable* in_memory(llvm::Module& module, llvm::Constant* element) {
 // A splat of anything but all zeros or ones, which need no memory.
 Value* Builder::operand(Value* v) {
   auto* constant = llvm::dyn_cast<llvm::Constant>(v);
-  if (!constants_in_memory_ || !constant || !v->getType()->isVectorTy()) return v;
+  if (constants_ == Constants::Named || !constant || !v->getType()->isVectorTy()) return v;
   llvm::Constant* element = constant->getSplatValue();
   if (!element || element->isNullValue() || element->isAllOnesValue() || element->getType()->isIntegerTy(1)) return v;
-  if (loaded_in_ != ir.GetInsertBlock()) {
+  llvm::Function& function = *ir.GetInsertBlock()->getParent();
+  if (constants_ == Constants::OncePerBlock && loaded_in_ != ir.GetInsertBlock()) {
     loaded_.clear();
     loaded_in_ = ir.GetInsertBlock();
   }
   Value*& known = loaded_[v];
   if (known) return known;
-  return known = splat(ir, ir.CreateLoad(element->getType(), in_memory(*loaded_in_->getModule(), element)));
+  Ir entry(context());
+  if (constants_ == Constants::OncePerFunction) entry.SetInsertPoint(function.getEntryBlock().getTerminator());
+  Ir& at = constants_ == Constants::OncePerFunction ? entry : ir;
+  return known = splat(at, at.CreateLoad(element->getType(), in_memory(*function.getParent(), element)));
 }
 
 // ---- types and constants ----

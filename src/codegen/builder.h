@@ -22,6 +22,10 @@ struct Vec {
   explicit operator bool() const { return !parts.empty(); }
 };
 
+// Where varying operations get their constants from. Named vectors cost the selection DAG a tenth of its time (it tries
+// their negations, lane by lane), and at O0 it may load one again for each use: so splats are read from memory.
+enum class Constants : uint8_t { Named, OncePerBlock, OncePerFunction };
+
 class Builder {
  public:
   // Varying operations go where `ir` stands. Operations on uniform values alone go to `hoist`, which must dominate it.
@@ -33,9 +37,7 @@ class Builder {
   Ir hoist;  // before the terminator of its block, or at its end while it has none
   void hoist_into(llvm::BasicBlock* block);
 
-  // Whether varying operations read their constants from memory, each once a block, instead of naming them: the
-  // selection DAG at O0 may load a named constant again for each use.
-  void set_constants_in_memory(bool on) { constants_in_memory_ = on; }
+  void set_constants(Constants how) { constants_ = how; }
 
   int vectors() const { return vectors_; }
   void set_vectors(int u) { vectors_ = u; }
@@ -129,7 +131,7 @@ class Builder {
   const TargetHooks& hooks_;
   int vectors_ = 1;
   DType type_ = DType::Float32;
-  bool constants_in_memory_ = false;
+  Constants constants_ = Constants::Named;
   llvm::BasicBlock* loaded_in_ = nullptr;  // where the values of `loaded_` are known
   llvm::DenseMap<llvm::Value*, llvm::Value*> loaded_;
 };

@@ -8,13 +8,11 @@ using llvm::ArrayRef;
 using llvm::Value;
 
 Vec Builder::raw_min(const Vec& x, const Vec& y) {
-  return map(x.type, {&x, &y},
-             [](Ir& b, ArrayRef<Value*> v) { return b.CreateSelect(b.CreateFCmpOLT(v[0], v[1]), v[0], v[1]); });
+  return map(x.type, {&x, &y}, [&](Ir& b, ArrayRef<Value*> v) { return hooks_.raw_min(b, v[0], v[1]); });
 }
 
 Vec Builder::raw_max(const Vec& x, const Vec& y) {
-  return map(x.type, {&x, &y},
-             [](Ir& b, ArrayRef<Value*> v) { return b.CreateSelect(b.CreateFCmpOGT(v[0], v[1]), v[0], v[1]); });
+  return map(x.type, {&x, &y}, [&](Ir& b, ArrayRef<Value*> v) { return hooks_.raw_max(b, v[0], v[1]); });
 }
 
 Vec Builder::horner(const Vec& x, std::initializer_list<double> highest_first) {

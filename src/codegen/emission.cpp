@@ -75,7 +75,9 @@ Emission::Emission(llvm::LLVMContext& context, const kernel::Kernel& k, const Sc
   entry_ = new_block("entry");
   b.ir.SetInsertPoint(entry_);
   b.hoist_into(entry_);
-  b.set_constants_in_memory(s.profile == Profile::Straight && hooks.lanes() > 1);
+  if (hooks.lanes() > 1) {
+    b.set_constants(s.profile == Profile::Straight ? Constants::OncePerBlock : Constants::OncePerFunction);
+  }
   levels = levels_of(k, *this);
   needed = needed_of(k);
   values.resize(k.exprs.size());

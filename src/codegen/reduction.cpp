@@ -62,10 +62,10 @@ Value* Reduction::combine(Value* x, Value* y) const {
     case ReduceOp::Prod:
       return floating ? b.CreateFMul(x, y) : b.CreateMul(x, y);
     case ReduceOp::Max:
-      if (floating) return b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
+      if (floating) return e_.hooks.raw_max(b, x, y);
       return b.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, x, y);
     case ReduceOp::Min:
-      if (floating) return b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
+      if (floating) return e_.hooks.raw_min(b, x, y);
       return b.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, x, y);
     case ReduceOp::Any:
       return b.CreateOr(x, y);

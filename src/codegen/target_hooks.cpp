@@ -94,14 +94,16 @@ Value* TargetHooks::float_to_int(Ir& b, Value* x, DType to) const {
   return bits < wide->getScalarSizeInBits() ? b.CreateTrunc(result, like(x, b.getIntNTy(bits))) : result;
 }
 
+Value* TargetHooks::raw_max(Ir& b, Value* x, Value* y) const { return b.CreateSelect(b.CreateFCmpOGT(x, y), x, y); }
+
+Value* TargetHooks::raw_min(Ir& b, Value* x, Value* y) const { return b.CreateSelect(b.CreateFCmpOLT(x, y), x, y); }
+
 Value* TargetHooks::fmax(Ir& b, Value* x, Value* y) const {
-  Value* larger = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);  // y where either is NaN
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, raw_max(b, x, y));
 }
 
 Value* TargetHooks::fmin(Ir& b, Value* x, Value* y) const {
-  Value* smaller = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, smaller);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, raw_min(b, x, y));
 }
 
 }  // namespace fxjit::inline v0::codegen

@@ -91,6 +91,10 @@ struct TargetHooks {
   // of the 32- or 64-bit conversion that eager's code uses, narrower types take its low bits.
   virtual llvm::Value* float_to_int(Ir& b, llvm::Value* x, DType to) const;
 
+  // x > y ? x : y and x < y ? x : y: y where either is NaN. float or double, vectors of any length.
+  virtual llvm::Value* raw_max(Ir& b, llvm::Value* x, llvm::Value* y) const;
+  virtual llvm::Value* raw_min(Ir& b, llvm::Value* x, llvm::Value* y) const;
+
   // NaN where an operand is, else x > y ? x : y and x < y ? x : y (of two zeros the second). float or double.
   virtual llvm::Value* fmax(Ir& b, llvm::Value* x, llvm::Value* y) const;
   virtual llvm::Value* fmin(Ir& b, llvm::Value* x, llvm::Value* y) const;
