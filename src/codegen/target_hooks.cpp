@@ -21,15 +21,15 @@ llvm::Constant* constant_int(llvm::Type* t, int64_t v) { return llvm::ConstantIn
 
 }  // namespace
 
-// In two steps, so that only the second rounds: half of n is added to the exponent of x, which stays normal, the other
-// half is multiplied by. A NaN's image has no low bits.
+// In two steps, so that only the second rounds: a normal number times 2^(n / 2) is normal. Multiplications both: adding
+// to the exponent of x itself would turn a NaN, whose image holds anything, into a number.
 Value* TargetHooks::scale_by_power_of_two(Ir& b, Value* x, Value*, Value* image) const {
   llvm::Type* int_type = like(x, b.getInt32Ty());
+  llvm::Constant* one = constant_int(int_type, 127 << 23);
   Value* n = b.CreateShl(b.CreateBitCast(image, int_type), 23);  // in the place of the exponent
   Value* half = b.CreateAnd(b.CreateAShr(n, 1), constant_int(int_type, int32_t(0xff800000)));
-  Value* scaled = b.CreateBitCast(b.CreateAdd(b.CreateBitCast(x, int_type), half), x->getType());
-  Value* rest = b.CreateAdd(b.CreateSub(n, half), constant_int(int_type, 127 << 23));
-  return b.CreateFMul(scaled, b.CreateBitCast(rest, x->getType()));
+  Value* scaled = b.CreateFMul(x, b.CreateBitCast(b.CreateAdd(half, one), x->getType()));
+  return b.CreateFMul(scaled, b.CreateBitCast(b.CreateAdd(b.CreateSub(n, half), one), x->getType()));
 }
 
 std::pair<Value*, Value*> TargetHooks::split_exponent(Ir& b, Value* x) const {

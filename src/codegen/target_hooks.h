@@ -73,7 +73,8 @@ struct TargetHooks {
   // ---- arithmetic: x is float or <lanes x float> unless said otherwise ----
 
   // x * 2^n with one rounding, for 0.5 <= |x| <= 2 and n holding an integer, |n| <= 160; results down to denormals and
-  // zero and up to infinity; NaN where x and n are. `image` is n + 1.5 * 2^23, whose low mantissa bits hold n.
+  // zero and up to infinity; NaN where x is. `image` is n + 1.5 * 2^23, whose low mantissa bits hold n unless it is
+  // NaN.
   virtual llvm::Value* scale_by_power_of_two(Ir& b, llvm::Value* x, llvm::Value* n, llvm::Value* image) const;
 
   // x = m * 2^e, 0.75 <= m < 1.5, e an integral float, denormals too. 0 gives (1, -inf), +inf (1, inf); NaN and
