@@ -21,6 +21,9 @@ if(FXJIT_BUILD_EXAMPLES AND FXJIT_WITH_TORCH)
     target_link_libraries(example_${example} PRIVATE fxjit)
     set_target_properties(example_${example} PROPERTIES OUTPUT_NAME ${example}
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+    if(FXJIT_BUILD_TESTS)
+      add_test(NAME example_${example} COMMAND example_${example})
+    endif()
   endforeach()
 endif()
 

@@ -8,7 +8,7 @@ namespace fxjit::inline v0::driver {
 namespace {
 
 constexpr const char* kEager = "eager";
-// States of a module (its training flags) beyond this many share nothing any more: the oldest goes.
+// Sets of training flags beyond this many share nothing any more: the oldest goes.
 constexpr size_t kMaxVariants = 8;
 
 uint32_t holders_of(const at::Tensor& t) { return c10::raw::intrusive_ptr::use_count(t.unsafeGetTensorImpl()); }
@@ -17,48 +17,48 @@ uint32_t holders_of(const at::Tensor& t) { return c10::raw::intrusive_ptr::use_c
 
 // A member of a module that is assigned another tensor, and a submodule that is replaced, drop a reference to what the
 // module registered: then it is read again. A drop for another reason costs one compilation.
-bool ExampleFront::Variant::attributes_held() const {
-  for (size_t i = 0; i < attributes.size(); ++i)
-    if (holders_of(attributes[i]) < holders[i]) return false;
+bool ExampleFront::Attributes::held() const {
+  if (tree && !tree->held()) return false;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (holders_of(tensors[i]) < holders[i]) return false;
   return true;
 }
 
+const ExampleFront::Variant* ExampleFront::State::current() const {
+  const uint64_t flags = attributes->flags();
+  for (const Variant& v : variants)
+    if (v.flags == flags) return attributes->held() ? &v : nullptr;
+  return nullptr;
+}
+
 ExampleFront::ExampleFront(std::unique_ptr<detail::ExampleSource> source, Options options)
-    : source_(std::move(source)),
-      arity_(source_->arity()),
-      options_(std::move(options)),
-      variants_(std::make_shared<const List>()) {}
+    : source_(std::move(source)), arity_(source_->arity()), options_(std::move(options)) {}
 
 ExampleFront::~ExampleFront() = default;
 
-const ExampleFront::Variant* ExampleFront::current(const List& list) const {
-  if (list.empty()) return nullptr;
-  const uint64_t state = source_->state();
-  for (const VariantPtr& v : list)
-    if (v->state == state) return v->attributes_held() ? v.get() : nullptr;
-  return nullptr;
+template <class Take>
+bool ExampleFront::try_call(std::span<c10::TensorImpl* const> in, Take take) {
+  const StatePtr state = state_.load(std::memory_order_acquire);
+  const Variant* v = state ? state->current() : nullptr;
+  if (!v) return false;
+  TensorCall call(*v->function, in, state->attributes->tensors);
+  if (!call.run()) return false;
+  take(call);
+  return true;
 }
 
 at::Tensor ExampleFront::call_tensor(std::span<c10::TensorImpl* const> in) {
   check_arity(in.size());
-  const std::shared_ptr<const List> list = variants_.load(std::memory_order_acquire);
-  if (const Variant* v = current(*list)) {
-    TensorCall call(*v->function, in, v->attributes);
-    if (call.run()) {
-      if (call.is_single()) return call.take_single();
-      return single_tensor(call.result());
-    }
-  }
+  at::Tensor y;
+  auto take = [&y](TensorCall& call) { y = call.is_single() ? call.take_single() : single_tensor(call.result()); };
+  if (try_call(in, take)) return y;
   return single_tensor(call_slow(in));
 }
 
 detail::CallResult ExampleFront::call_tensors(std::span<c10::TensorImpl* const> in) {
   check_arity(in.size());
-  const std::shared_ptr<const List> list = variants_.load(std::memory_order_acquire);
-  if (const Variant* v = current(*list)) {
-    TensorCall call(*v->function, in, v->attributes);
-    if (call.run()) return call.result();
-  }
+  detail::CallResult r;
+  if (try_call(in, [&r](TensorCall& call) { r = call.result(); })) return r;
   return call_slow(in);
 }
 
@@ -87,21 +87,22 @@ detail::CallResult ExampleFront::run(std::vector<at::Tensor>& tensors) {
 detail::CallResult ExampleFront::call_slow(std::span<c10::TensorImpl* const> in) {
   std::vector<at::Tensor> tensors = borrow_tensors(in);
   if (Recording::active()) return run(tensors);
-  VariantPtr v = variant_for(source_->state());
+  std::shared_ptr<const Attributes> attributes;
+  const Variant v = variant_now(attributes);
   std::vector<at::Tensor> inputs = tensors;
-  inputs.insert(inputs.end(), v->attributes.begin(), v->attributes.end());
-  if (decide_miss(*v->function, inputs, kEager, warned_) == Miss::Uncompiled) return run(tensors);
+  inputs.insert(inputs.end(), attributes->tensors.begin(), attributes->tensors.end());
+  if (decide_miss(*v.function, inputs, kEager, warned_) == Miss::Uncompiled) return run(tensors);
   std::unique_lock lock(recording_, std::try_to_lock);
   if (!lock) {
-    v->function->count_generic_call();
+    v.function->count_generic_call();
     return run(tensors);
   }
-  return record(*v, tensors, std::move(inputs));
+  return record(v.function, tensors, std::move(inputs));
 }
 
-detail::CallResult ExampleFront::record(const Variant& v, std::vector<at::Tensor>& tensors,
+detail::CallResult ExampleFront::record(std::shared_ptr<Function> function, std::vector<at::Tensor>& tensors,
                                         std::vector<at::Tensor> inputs) {
-  Recording recording(v.function, std::move(inputs));
+  Recording recording(std::move(function), std::move(inputs));
   recording.begin_scope(source_->name(), /*bakes_sizes=*/true);
   detail::CallResult r = run(tensors);  // an exception leaves nothing behind: the next call is recorded again
   recording.end_scope();
@@ -109,41 +110,52 @@ detail::CallResult ExampleFront::record(const Variant& v, std::vector<at::Tensor
   return r;
 }
 
-ExampleFront::VariantPtr ExampleFront::make_variant(uint64_t state) {
-  auto v = std::make_shared<Variant>();
-  v->state = state;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < arity_; ++i) names.push_back("x" + std::to_string(i));
-  for (detail::NamedTensor& a : source_->attributes()) {
-    names.push_back("attribute " + a.name);
-    v->attributes.push_back(std::move(a.tensor));
-  }
-  for (const at::Tensor& t : v->attributes) v->holders.push_back(holders_of(t));
-  v->function = std::make_shared<Function>(options_, std::move(names));
-  v->function->set_capture(v->attributes.empty() ? "function by example" : source_->name() + " by example", {});
-  return v;
+std::shared_ptr<const ExampleFront::Attributes> ExampleFront::read_attributes() {
+  auto a = std::make_shared<Attributes>();
+  a->tree = source_->tree();
+  if (!a->tree) return a;
+  for (const detail::NamedTensor& n : a->tree->attributes) a->tensors.push_back(n.tensor);
+  for (const at::Tensor& t : a->tensors) a->holders.push_back(holders_of(t));
+  return a;
 }
 
-ExampleFront::VariantPtr ExampleFront::variant_for(uint64_t state) {
+std::shared_ptr<Function> ExampleFront::make_function(const Attributes& attributes) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < arity_; ++i) names.push_back("x" + std::to_string(i));
+  if (attributes.tree)
+    for (const detail::NamedTensor& a : attributes.tree->attributes) names.push_back("attribute " + a.name);
+  auto function = std::make_shared<Function>(options_, std::move(names));
+  function->set_capture(source_->name() + " by example", {});
+  return function;
+}
+
+ExampleFront::Variant ExampleFront::variant_now(std::shared_ptr<const Attributes>& attributes) {
   std::lock_guard lock(build_);
-  auto list = std::make_shared<List>(*variants_.load());
-  for (auto it = list->begin(); it != list->end(); ++it) {
-    if ((*it)->state != state) continue;
-    if ((*it)->attributes_held()) return *it;
-    list->erase(it);
-    break;
+  State next;
+  if (StatePtr now = state_.load()) {
+    if (const Variant* v = now->current()) {
+      attributes = now->attributes;
+      return *v;
+    }
+    if (now->attributes->held()) next = *now;
   }
-  list->insert(list->begin(), make_variant(state));
-  if (list->size() > kMaxVariants) list->pop_back();
-  VariantPtr made = list->front();
-  variants_.store(std::move(list), std::memory_order_release);
+  if (!next.attributes) {
+    state_.store(nullptr);  // references of ours to what was there before must not be counted
+    next.attributes = read_attributes();
+  }
+  attributes = next.attributes;
+  next.variants.insert(next.variants.begin(), {attributes->flags(), make_function(*attributes)});
+  if (next.variants.size() > kMaxVariants) next.variants.pop_back();
+  Variant made = next.variants.front();
+  state_.store(std::make_shared<const State>(std::move(next)), std::memory_order_release);
   return made;
 }
 
 Report ExampleFront::report() {
   std::vector<Report> reports;
-  auto list = variants_.load();
-  for (auto it = list->rbegin(); it != list->rend(); ++it) reports.push_back((*it)->function->report());
+  if (const StatePtr state = state_.load())
+    for (auto it = state->variants.rbegin(); it != state->variants.rend(); ++it)
+      reports.push_back(it->function->report());
   Report r = merge_reports(reports);
   if (r.capture.empty()) r.capture = "nothing was called yet";
   return r;
@@ -151,14 +163,14 @@ Report ExampleFront::report() {
 
 std::string ExampleFront::code() {
   std::string text;
-  auto list = variants_.load();
-  for (auto it = list->rbegin(); it != list->rend(); ++it) text += (*it)->function->code();
+  if (const StatePtr state = state_.load())
+    for (auto it = state->variants.rbegin(); it != state->variants.rend(); ++it) text += it->function->code();
   return text.empty() ? "; no specialisation yet: calls run eagerly\n" : text;
 }
 
 void ExampleFront::reset() {
   std::lock_guard lock(build_);
-  variants_.store(std::make_shared<const List>(), std::memory_order_release);
+  state_.store(nullptr, std::memory_order_release);
 }
 
 }  // namespace fxjit::inline v0::driver

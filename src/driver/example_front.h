@@ -21,30 +21,45 @@ class ExampleFront final : public Front {
   void reset() override;
 
  private:
-  // The program in one state of its module.
-  struct Variant {
-    uint64_t state = 0;
-    std::shared_ptr<Function> function;
-    std::vector<at::Tensor> attributes;
+  // The module's tensors, shared by all variants: each reference of ours is held once, so that counts tell.
+  struct Attributes {
+    std::unique_ptr<detail::ModuleTree> tree;  // null for a function
+    std::vector<at::Tensor> tensors;
     std::vector<uint32_t> holders;  // references to each when it was read
-    bool attributes_held() const;
+    bool held() const;
+    uint64_t flags() const { return tree ? tree->flags() : 0; }
   };
-  using VariantPtr = std::shared_ptr<const Variant>;
-  using List = std::vector<VariantPtr>;
+  // The program under one set of training flags.
+  struct Variant {
+    uint64_t flags = 0;
+    std::shared_ptr<Function> function;
+  };
+  // Replaced whole.
+  struct State {
+    std::shared_ptr<const Attributes> attributes;
+    std::vector<Variant> variants;
+    const Variant* current() const;
+  };
+  using StatePtr = std::shared_ptr<const State>;
 
-  const Variant* current(const List& list) const;
+  // Through a specialisation; `take` gets the call that succeeded.
+  template <class Take>
+  bool try_call(std::span<c10::TensorImpl* const> in, Take take);
   detail::CallResult call_slow(std::span<c10::TensorImpl* const> in);
-  VariantPtr make_variant(uint64_t state);
-  VariantPtr variant_for(uint64_t state);
+  // The function for the module as it is now, with its attributes.
+  Variant variant_now(std::shared_ptr<const Attributes>& attributes);
+  std::shared_ptr<const Attributes> read_attributes();
+  std::shared_ptr<Function> make_function(const Attributes& attributes);
   detail::CallResult run(std::vector<at::Tensor>& tensors);
-  detail::CallResult record(const Variant& v, std::vector<at::Tensor>& tensors, std::vector<at::Tensor> inputs);
+  detail::CallResult record(std::shared_ptr<Function> function, std::vector<at::Tensor>& tensors,
+                            std::vector<at::Tensor> inputs);
   void check_arity(size_t given) const;
 
   std::unique_ptr<detail::ExampleSource> source_;
   const size_t arity_;
   Options options_;
-  std::atomic<std::shared_ptr<const List>> variants_;
-  std::mutex build_;      // writes of variants_
+  std::atomic<StatePtr> state_;
+  std::mutex build_;      // writes of state_
   std::mutex recording_;  // one thread records, the others run eagerly meanwhile
   std::atomic<bool> warned_{false};
 };

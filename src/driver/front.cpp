@@ -31,6 +31,7 @@ fx::Value detail::constant_of(const fx::Value& leaf) {
 }
 
 detail::ExampleSource::~ExampleSource() = default;
+detail::ModuleTree::~ModuleTree() = default;
 
 namespace driver {
 

@@ -95,6 +95,18 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
+// A module as it was when a program was captured. Who replaces a submodule drops references to the old one.
+class FXJIT_API ModuleTree {
+ public:
+  virtual ~ModuleTree();
+  // False once some submodule has lost a holder: then the tree is to be read again.
+  virtual bool held() const = 0;
+  // The training flags of all modules, as one word.
+  virtual uint64_t flags() const = 0;
+
+  std::vector<NamedTensor> attributes;  // parameters and buffers, each once
+};
+
 class FXJIT_API ExampleSource {
  public:
   virtual ~ExampleSource();
@@ -102,10 +114,8 @@ class FXJIT_API ExampleSource {
   virtual std::string name() const = 0;
   // Runs the program; its tensors go to `out`.
   virtual fx::Value run(std::span<at::Tensor> in, std::vector<at::Tensor>& out) = 0;
-  // Parameters and buffers, each once.
-  virtual std::vector<NamedTensor> attributes() { return {}; }
-  // A word that changes when another program would run: the training flags of all modules.
-  virtual uint64_t state() const { return 0; }
+  // The modules that it consists of; null for a function.
+  virtual std::unique_ptr<ModuleTree> tree() { return nullptr; }
 };
 
 template <class F, size_t... I>
@@ -161,36 +171,50 @@ struct ForwardOf {
 };
 
 template <class M>
+class ModuleTreeOf final : public ModuleTree {
+ public:
+  explicit ModuleTreeOf(M& module) : modules_(module.modules(/*include_self=*/false)), root_(module) {
+    for (const auto& m : modules_) holders_.push_back(m.use_count());
+    std::unordered_set<const void*> seen;
+    auto add = [&](const auto& named) {
+      for (const auto& item : named)
+        if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second)
+          attributes.push_back({item.key(), item.value()});
+    };
+    add(module.named_parameters());
+    add(module.named_buffers());
+  }
+  bool held() const override {
+    for (size_t i = 0; i < modules_.size(); ++i)
+      if (modules_[i].use_count() < holders_[i]) return false;
+    return true;
+  }
+  uint64_t flags() const override {
+    uint64_t h = root_.is_training();
+    for (const auto& m : modules_) h = (h << 1 | h >> 63) ^ (m->is_training() ? 0x9e3779b97f4a7c15ull : 0);
+    return h;
+  }
+
+ private:
+  const decltype(std::declval<M&>().modules()) modules_;
+  std::vector<long> holders_;
+  const M& root_;  // the source holds it
+};
+
+template <class M>
 class ModuleSource final : public ExampleSource {
  public:
-  explicit ModuleSource(std::shared_ptr<M> module) : module_(std::move(module)), modules_(module_->modules()) {}
+  explicit ModuleSource(std::shared_ptr<M> module) : module_(std::move(module)) {}
   size_t arity() const override { return tensor_arity<ForwardOf<M>>(); }
   std::string name() const override { return module_->name(); }
   fx::Value run(std::span<at::Tensor> in, std::vector<at::Tensor>& out) override {
     ForwardOf<M> forward{module_.get()};
     return flatten(invoke_with<ForwardOf<M>, tensor_arity<ForwardOf<M>>()>(forward, in), out);
   }
-  std::vector<NamedTensor> attributes() override {
-    std::vector<NamedTensor> found;
-    std::unordered_set<const void*> seen;
-    auto add = [&](const auto& named) {
-      for (const auto& item : named)
-        if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second)
-          found.push_back({item.key(), item.value()});
-    };
-    add(module_->named_parameters());
-    add(module_->named_buffers());
-    return found;
-  }
-  uint64_t state() const override {
-    uint64_t h = modules_.size();
-    for (const auto& m : modules_) h = (h << 1 | h >> 63) ^ (m->is_training() ? 0x9e3779b97f4a7c15ull : 0);
-    return h;
-  }
+  std::unique_ptr<ModuleTree> tree() override { return std::make_unique<ModuleTreeOf<M>>(*module_); }
 
  private:
   std::shared_ptr<M> module_;
-  const decltype(std::declval<M&>().modules()) modules_;
 };
 
 template <class M>
