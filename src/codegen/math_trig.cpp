@@ -51,15 +51,18 @@ std::pair<Value*, Value*> reduce_one(Ir& b, llvm::GlobalVariable* table, Value* 
 }
 
 // void reduce_large(ptr x, ptr r, ptr q): replaces r and q of the lanes whose x is finite and beyond the fast range.
-llvm::Function* reduce_large(llvm::Module& m, int lanes) {
-  if (llvm::Function* f = m.getFunction("reduce_large")) return f;
+// Named after the kernel that calls it: texts of several kernels may end up in one PTX module.
+llvm::Function* reduce_large(llvm::Function& kernel, int lanes) {
+  llvm::Module& m = *kernel.getParent();
+  const std::string name = kernel.getName().str() + "_reduce_large";
+  if (llvm::Function* f = m.getFunction(name)) return f;
   llvm::LLVMContext& context = m.getContext();
   Ir b(context);
   auto* words = llvm::ConstantDataArray::get(context, kTwoOverPi);
-  auto* table =
-      new llvm::GlobalVariable(m, words->getType(), true, llvm::GlobalValue::PrivateLinkage, words, "two_over_pi");
+  auto* table = new llvm::GlobalVariable(m, words->getType(), true, llvm::GlobalValue::PrivateLinkage, words,
+                                         kernel.getName() + "_two_over_pi");
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
-  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, "reduce_large", m);
+  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, m);
   f->setDoesNotThrow();
   f->addFnAttr(llvm::Attribute::NoInline);
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(context, name, f); };
@@ -101,7 +104,7 @@ std::pair<Value*, Value*> reduce_part(Ir& at, int lanes, Value* x, Value* r, Val
     buffers[i] = buffer;
     at.CreateAlignedStore(values[i], buffer, llvm::Align(64));
   }
-  at.CreateCall(reduce_large(*f.getParent(), lanes), buffers);
+  at.CreateCall(reduce_large(f, lanes), buffers);
   return {at.CreateAlignedLoad(r->getType(), buffers[1], llvm::Align(64)),
           at.CreateAlignedLoad(q->getType(), buffers[2], llvm::Align(64))};
 }
