@@ -34,6 +34,7 @@ EmittedKernel emit(const kernel::Kernel& k, const codegen::Schedule& schedule, c
                    const std::string& symbol) {
   const codegen::TargetHooks* hooks = codegen::find_cpu_hooks(target.name);
   FXJIT_CHECK(hooks != nullptr, "no emitter for the target ", target.name);
+  kernel::verify(k);
   EmittedKernel e;
   e.module = codegen::emit_kernel(*e.context, k, schedule, *hooks, symbol);
   return e;

@@ -36,6 +36,7 @@ std::string symbol_of(const kernel::Kernel& k) {
 
 Result<GpuModule> emit_module(const kernel::Kernel& k, const codegen::Schedule& schedule, int sm) {
   if (k.has_reduction()) return Failure{"reductions have no GPU kernels yet"};
+  kernel::verify(k);
   const std::unique_ptr<codegen::TargetHooks> hooks = codegen::make_nvptx_hooks(sm, k);
   GpuModule m;
   m.target = hooks->description();
