@@ -31,7 +31,9 @@ Function::Outcome Function::try_call(c10::TensorImpl* const* in, std::span<c10::
       s->last_use.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
       if (i > 0) promote(s);
     }
-    return {s, s->outputs, &s->structure};
+    // The list keeps it alive: no count is touched.
+    Specialisation* found = s.get();
+    return {SpecialisationPtr(std::move(list), found), found->outputs, &found->structure};
   }
   return {};
 }

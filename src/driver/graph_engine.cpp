@@ -24,31 +24,30 @@ GraphEngine::GraphEngine(Options options) : options_(std::move(options)) {}
 GraphEngine::~GraphEngine() = default;
 
 const fx::Graph& GraphEngine::Program::recorded_graph() {
-  std::lock_guard lock(build);
+  std::lock_guard lock(mutex);
   if (!recorded) recorded = inline_for_recording(*snapshot->graph);
   return *recorded;
 }
 
-GraphEngine::ProgramPtr GraphEngine::program(fx::GraphModule& root) {
-  ProgramPtr p = program_.load(std::memory_order_acquire);
-  if (p && p->snapshot->version == root.version()) return p;
+GraphEngine::CurrentPtr GraphEngine::current(fx::GraphModule& root) {
+  CurrentPtr c = current_.load(std::memory_order_acquire);
+  if (c && c->program->snapshot->version == root.version()) return c;
   std::lock_guard lock(build_);
   auto snapshot = root.snapshot();
-  p = program_.load();
-  if (p && p->snapshot == snapshot) return p;
-  p = std::make_shared<Program>(std::move(snapshot), options_);
-  p->variants.store(std::make_shared<const List>());
+  c = current_.load();
+  if (c && c->program->snapshot == snapshot) return c;
+  auto p = std::make_shared<Program>(std::move(snapshot), options_);
   for (const fx::Node* n : p->snapshot->graph->find_nodes(fx::Opcode::Placeholder))
     p->input_names.emplace_back(n->target_str());
-  program_.store(p, std::memory_order_release);
-  return p;
+  c = std::make_shared<const Current>(Current{std::move(p), {}});
+  current_.store(c, std::memory_order_release);
+  return c;
 }
 
 std::optional<at::Tensor> GraphEngine::try_tensors(fx::GraphModule& root, std::span<c10::TensorImpl* const> in) {
-  const ProgramPtr p = program_.load(std::memory_order_acquire);
-  if (!p || p->snapshot->version != root.version()) return std::nullopt;
-  const std::shared_ptr<const List> list = p->variants.load(std::memory_order_acquire);
-  for (const VariantPtr& v : *list) {
+  const CurrentPtr c = current_.load(std::memory_order_acquire);
+  if (!c || c->program->snapshot->version != root.version()) return std::nullopt;
+  for (const VariantPtr& v : c->variants) {
     if (!v->plain || v->key.size() != in.size() || !v->attributes.current()) continue;
     TensorCall call(*v->function, in, v->attributes.tensors);
     if (!call.run()) return std::nullopt;
@@ -59,23 +58,23 @@ std::optional<at::Tensor> GraphEngine::try_tensors(fx::GraphModule& root, std::s
 }
 
 fx::Value GraphEngine::call(fx::GraphModule& root, std::span<const fx::Value> args, const fx::Value& kwargs) {
-  const ProgramPtr p = program(root);
-  const fx::Graph& graph = *p->snapshot->graph;
-  const std::vector<fx::Value> bound = bind(graph, args, kwargs);
-  if (Recording::active()) return interpret_graph(root, graph, bound);
+  const CurrentPtr c = current(root);
+  Program& p = *c->program;
+  const std::vector<fx::Value> bound = bind(*p.snapshot->graph, args, kwargs);
+  if (Recording::active()) return interpret_graph(root, *p.snapshot->graph, bound);
   GraphArguments a = take_apart(bound);
   std::string problem = a.problem;
   if (problem.empty()) {
-    if (const VariantPtr v = variant_for(root, *p, a)) return run_variant(root, *p, *v, a, bound);
+    if (const VariantPtr v = variant_for(root, *c, a)) return run_variant(root, p, *v, a, bound);
     problem = "called with more than " + std::to_string(kMaxVariants) + " sets of arguments that are no tensors";
   }
-  note_generic(*p, problem);
-  return p->generic.run(root, bound);
+  note_generic(p, problem);
+  return p.generic.run(root, bound);
 }
 
 void GraphEngine::note_generic(Program& p, const std::string& reason) {
   {
-    std::lock_guard lock(p.build);
+    std::lock_guard lock(p.mutex);
     ++p.generic_calls;
     const bool known =
         std::any_of(p.reasons.begin(), p.reasons.end(), [&](const CallReport& c) { return c.reason == reason; });
@@ -119,50 +118,48 @@ GraphEngine::VariantPtr GraphEngine::make_variant(const Program& p, const GraphA
 
 // Attributes are read again where something was set or deleted; other tensors under the same paths are new inputs of
 // the same function, other paths are another function.
-GraphEngine::VariantPtr GraphEngine::variant_for(fx::GraphModule& root, Program& p, const GraphArguments& a) {
-  {
-    const std::shared_ptr<const List> list = p.variants.load(std::memory_order_acquire);
-    for (const VariantPtr& v : *list)
-      if (v->key == a.key && v->attributes.current()) return v;
-  }
-  GraphAttributes attributes = read_attributes(root, *p.snapshot->graph);
-  std::lock_guard lock(p.build);
-  auto list = std::make_shared<List>(*p.variants.load());
-  auto at = std::find_if(list->begin(), list->end(), [&](const VariantPtr& v) { return v->key == a.key; });
+GraphEngine::VariantPtr GraphEngine::variant_for(fx::GraphModule& root, const Current& c, const GraphArguments& a) {
+  for (const VariantPtr& v : c.variants)
+    if (v->key == a.key && v->attributes.current()) return v;
+  GraphAttributes attributes = read_attributes(root, *c.program->snapshot->graph);
+  std::lock_guard lock(build_);
+  const CurrentPtr now = current_.load();
+  const bool published = now && now->program == c.program;  // else the program was replaced meanwhile
+  Current next = published ? *now : c;
+  auto at =
+      std::find_if(next.variants.begin(), next.variants.end(), [&](const VariantPtr& v) { return v->key == a.key; });
   VariantPtr made;
-  if (at != list->end() && (*at)->attributes.paths == attributes.paths) {
+  if (at != next.variants.end() && (*at)->attributes.paths == attributes.paths) {
     auto copy = std::make_shared<Variant>(**at);
     copy->attributes = std::move(attributes);
     *at = made = std::move(copy);
-  } else if (at != list->end()) {
-    *at = made = make_variant(p, a, std::move(attributes));
-  } else if (list->size() < kMaxVariants) {
-    list->push_back(made = make_variant(p, a, std::move(attributes)));
+  } else if (at != next.variants.end()) {
+    *at = made = make_variant(*c.program, a, std::move(attributes));
+  } else if (next.variants.size() < kMaxVariants) {
+    next.variants.push_back(made = make_variant(*c.program, a, std::move(attributes)));
   } else {
     return nullptr;
   }
-  p.variants.store(std::move(list), std::memory_order_release);
+  if (published) current_.store(std::make_shared<const Current>(std::move(next)), std::memory_order_release);
   return made;
 }
 
 Report GraphEngine::report(fx::GraphModule& root) {
-  const ProgramPtr p = program(root);
-  const std::shared_ptr<const List> list = p->variants.load();
+  const CurrentPtr c = current(root);
   std::vector<Report> reports;
-  for (const VariantPtr& v : *list) reports.push_back(v->function->report());
+  for (const VariantPtr& v : c->variants) reports.push_back(v->function->report());
   Report r = merge_reports(reports);
   if (r.capture.empty()) r.capture = "the graph of a GraphModule";
-  std::lock_guard lock(p->build);
-  r.fallbacks.insert(r.fallbacks.end(), p->reasons.begin(), p->reasons.end());
-  r.generic_calls += p->generic_calls;
+  std::lock_guard lock(c->program->mutex);
+  r.fallbacks.insert(r.fallbacks.end(), c->program->reasons.begin(), c->program->reasons.end());
+  r.generic_calls += c->program->generic_calls;
   return r;
 }
 
 std::string GraphEngine::code(fx::GraphModule& root) {
-  const ProgramPtr p = program(root);
-  std::string text = "; ---- generic form ----\n" + p->generic.code();
-  const std::shared_ptr<const List> list = p->variants.load();
-  for (const VariantPtr& v : *list) text += "\n" + v->function->code();
+  const CurrentPtr c = current(root);
+  std::string text = "; ---- generic form ----\n" + c->program->generic.code();
+  for (const VariantPtr& v : c->variants) text += "\n" + v->function->code();
   return text;
 }
 
@@ -170,7 +167,7 @@ void GraphEngine::reset() { forget(); }
 
 void GraphEngine::forget() {
   std::lock_guard lock(build_);
-  program_.store(nullptr, std::memory_order_release);
+  current_.store(nullptr, std::memory_order_release);
 }
 
 }  // namespace fxjit::inline v0::driver

@@ -48,26 +48,30 @@ class GraphEngine {
     std::shared_ptr<const fx::Snapshot> snapshot;
     GenericForm generic;
     std::vector<std::string> input_names;
-    std::atomic<std::shared_ptr<const List>> variants;
-    std::mutex build;                 // writes of variants, and the next
+    std::mutex mutex;                 // the next three
     fx::GraphPtr recorded;            // composites inlined; made by the first recording
     std::vector<CallReport> reasons;  // of calls that no variant was made for
     int64_t generic_calls = 0;
     std::mutex recording;  // one thread records, the others run the generic form meanwhile
     const fx::Graph& recorded_graph();
   };
-  using ProgramPtr = std::shared_ptr<Program>;
+  // Replaced whole: a call reads one pointer.
+  struct Current {
+    std::shared_ptr<Program> program;
+    List variants;
+  };
+  using CurrentPtr = std::shared_ptr<const Current>;
 
-  ProgramPtr program(fx::GraphModule& root);
-  VariantPtr variant_for(fx::GraphModule& root, Program& p, const GraphArguments& a);
+  CurrentPtr current(fx::GraphModule& root);
+  VariantPtr variant_for(fx::GraphModule& root, const Current& c, const GraphArguments& a);
   VariantPtr make_variant(const Program& p, const GraphArguments& a, GraphAttributes attributes) const;
   fx::Value run_variant(fx::GraphModule& root, Program& p, const Variant& v, const GraphArguments& a,
                         std::span<const fx::Value> bound);
   void note_generic(Program& p, const std::string& reason);
 
   Options options_;
-  std::atomic<std::shared_ptr<Program>> program_;
-  std::mutex build_;  // writes of program_
+  std::atomic<CurrentPtr> current_;
+  std::mutex build_;  // writes of current_
   std::atomic<bool> warned_{false};
 };
 

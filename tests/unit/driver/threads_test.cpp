@@ -118,6 +118,19 @@ TEST(Threads, CodeThatRunsOutlivesRecompile) {
   EXPECT_TRUE(same(to_tensor((*gm)({t})), t.abs().neg()));
 }
 
+TEST(Threads, OldCodeGoesWithItsLastRun) {
+  c10::NoGradGuard no_grad;
+  auto gm = fx::symbolic_trace([](Proxy x) { return x.abs() + 1; });
+  at::Tensor x = at::ones({3});
+  (*gm)({x});
+  (*gm)({x});
+  gm->code();
+  const std::weak_ptr<const fx::Snapshot> old = gm->snapshot();
+  gm->recompile();
+  EXPECT_TRUE(old.expired());  // its graph, and with it what was compiled from it
+  EXPECT_TRUE(same(to_tensor((*gm)({x})), x.abs() + 1));
+}
+
 TEST(Threads, ValuesAreReleasedAfterTheirLastUse) {
   struct Watched : fx::Object {
     explicit Watched(int* alive) : alive(alive) { ++*alive; }
