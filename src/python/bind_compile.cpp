@@ -123,7 +123,8 @@ void bind_recording(nb::module_& m) {
              auto structure = fx::make_ref<PyStructure>(static_cast<PyStructure::Kind>(kind),
                                                         PyRef::borrow(builder.is_none() ? nullptr : builder.ptr()));
              r.finish(tensors_of(outputs), fx::Value(structure));
-           })
+           },
+           nb::arg("outputs"), nb::arg("kind"), nb::arg("builder").none())
       .def_static("active", &Recording::active);
   m.attr("STRUCTURE_SINGLE") = static_cast<int>(PyStructure::Single);
   m.attr("STRUCTURE_TUPLE") = static_cast<int>(PyStructure::Tuple);
