@@ -71,7 +71,8 @@ std::string run(const std::string& stage, const std::string& target, const std::
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: fxjit-opt --print-kernel | --simplify | --llvm=TARGET | --asm=TARGET | --ptx=SM | --ptx-llvm=SM  FILE\n";
+    std::cerr << "usage: fxjit-opt --print-kernel | --simplify | --llvm=TARGET | --asm=TARGET | --ptx=SM | "
+                 "--ptx-llvm=SM  FILE\n";
     return 2;
   }
   const std::string option = argv[1];
