@@ -68,6 +68,13 @@ bool has_wide_values(const kernel::Kernel& k) {
 
 }  // namespace
 
+ScheduleOptions schedule_options(std::string_view target) {
+  ScheduleOptions options;
+  options.lanes = target == "avx512" || target == "avx2" ? 16 : 1;
+  options.registers = target == "avx2" ? 8 : 32;  // 16 registers of half a vector
+  return options;
+}
+
 Schedule choose_schedule(const kernel::Kernel& k, const ScheduleOptions& options) {
   Schedule s;
   s.fast_math = options.fast_math;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kernel/kernel.h"
 
@@ -29,6 +30,9 @@ struct ScheduleOptions {
   int32_t lanes = 16;  // of the target, and its registers (TargetHooks)
   int32_t registers = 32;
 };
+
+// With what a target has: "avx512", "avx2", anything else is a target of scalars.
+ScheduleOptions schedule_options(std::string_view target);
 
 // U by the size of the body (code size is what compile time is made of), the block so that each unit's part of each
 // output is a multiple of 64 bytes.

@@ -57,9 +57,8 @@ void choose_schedules(Compilation& c) {
   for (const fx::Node* n : c.graph->nodes()) {
     const kernel::KernelCall* call = codegen::kernel_call_of(*n);
     if (!call) continue;
-    codegen::ScheduleOptions options;
+    codegen::ScheduleOptions options = codegen::schedule_options(c.target.name);
     options.fast_math = c.request.options.fast_math;
-    options.registers = c.target.name == std::string_view("avx2") ? 16 : 32;
     codegen::KernelChoice choice{codegen::choose_schedule(call->kernel, options), std::nullopt, 0};
     if (wants_nontemporal(c, *call)) {
       options.nontemporal = true;

@@ -20,11 +20,7 @@ std::vector<const jit::CpuTarget*> targets() {
 }
 
 codegen::Schedule default_schedule(const kernel::Kernel& k, const jit::CpuTarget& target) {
-  const codegen::TargetHooks& hooks = *codegen::find_cpu_hooks(target.name);
-  codegen::ScheduleOptions options;
-  options.lanes = hooks.lanes();
-  options.registers = hooks.registers();
-  return codegen::choose_schedule(k, options);
+  return codegen::choose_schedule(k, codegen::schedule_options(target.name));
 }
 
 std::string emit_text(const kernel::Kernel& k, const jit::CpuTarget& target, const codegen::Schedule& schedule) {

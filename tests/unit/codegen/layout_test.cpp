@@ -1,6 +1,7 @@
 // Sizes around the steps and blocks, strides of each class, alignment, splits of the units, memory around outputs.
 #include <gtest/gtest.h>
 
+#include "codegen/cpu/cpu_hooks.h"
 #include "memory.h"
 
 namespace fxjit::test {
@@ -117,6 +118,15 @@ TEST(Layout, AnyNumberOfVectors) {
       const Compiled compiled = compile(k, *target, s);
       for (int64_t n : kSizes) expect_agreement(make_problem(k, {2, n}), compiled, equal, 1, std::to_string(u));
     }
+  }
+}
+
+TEST(Schedule, OptionsAreThoseOfTheHooks) {
+  for (const char* name : {"avx512", "avx2"}) {
+    const codegen::TargetHooks& hooks = *codegen::find_cpu_hooks(name);
+    const codegen::ScheduleOptions options = codegen::schedule_options(name);
+    EXPECT_EQ(options.lanes, hooks.lanes());
+    EXPECT_EQ(options.registers, hooks.registers());
   }
 }
 
