@@ -9,8 +9,11 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dis
+import functools
+import os
 import random
 import sys
+import sysconfig
 import types
 
 import torch
@@ -111,9 +114,18 @@ _CONTEXT_SWITCHES = {"_set_grad_enabled", "set_autocast_enabled", "set_autocast_
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
 
 
+_LIBRARY_FOLDERS = tuple(os.path.join(folder, "") for folder in (
+    sysconfig.get_paths()["stdlib"], os.path.dirname(torch.__file__), os.path.dirname(os.path.abspath(__file__)),
+    os.path.dirname(os.path.realpath(__file__))))
+
+
+@functools.cache
 def _is_library(code: types.CodeType) -> bool:
+    """Whether the code is torch's, ours or the standard library's: it runs on behalf of who called it."""
     file = code.co_filename
-    return "/torch/" in file or "/fxjit/" in file or file.startswith("<frozen")
+    if "site-packages" in file and not file.startswith(_LIBRARY_FOLDERS[1:]):
+        return False
+    return file.startswith(_LIBRARY_FOLDERS) or file.startswith(("<frozen", "/fxjit/"))
 
 
 class CodeWatcher:

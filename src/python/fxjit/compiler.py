@@ -62,6 +62,7 @@ class _Companion:
         self.strict = bool(options.get("strict", False))
         self.lock = threading.RLock()
         self.variants: dict = {}
+        self.failures: dict = {}  # by the key of a variant: why it cannot be captured
         self.notes: list[str] = []
         self.eager_reason = None
         self.warned_grad = False
@@ -89,6 +90,7 @@ class _Companion:
             _C.clear_variants(self.compiled)
             _C.watch_dicts(self.compiled, [])
             self.variants.clear()
+            self.failures.clear()
             self.notes.clear()
             self.eager_reason = None
 
@@ -138,6 +140,9 @@ class _Companion:
         variant = self.variants.get(key)
         if variant is not None:
             return variant
+        if key in self.failures:
+            self.eager_reason = self.failures[key]
+            return None
         if len(self.variants) >= 8:
             self.eager_reason = "more than 8 different structures or constants of arguments"
             return None
@@ -145,6 +150,8 @@ class _Companion:
             captured = self.capture(spec, leaves)
         except CaptureError as e:
             self.eager_reason = f"not captured: {e}"
+            if len(self.failures) < 1024:
+                self.failures[key] = self.eager_reason
             return None
         variant = self.variants[key] = self.make_variant(captured, leaves)
         args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
@@ -204,7 +211,7 @@ class _Companion:
             warnings.warn(f"fxjit: {reason}", stacklevel=4)
 
 
-_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "notes", "eager_reason", "warned_grad", "compiled"}
+_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "failures", "notes", "eager_reason", "warned_grad", "compiled"}
 
 
 def _owner(module, path):
