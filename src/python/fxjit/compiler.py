@@ -10,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
+from .fx._run import SnapshotInterpreter
 from .capture import (Capture, CaptureError, ModuleGuard, capture, constant_key, has_hooks, inline_composites,
                       is_plain_tensor, is_torch_function)
 
@@ -83,6 +84,9 @@ class _Companion:
             parts.append("; ---- generic form ----\n" + v.captured.code())
             parts.append(v.function.code())
         return "\n".join(parts) or "; nothing was called yet\n"
+
+    def specialised_code(self) -> str:
+        return "".join("\n" + v.function.code() for v in self.variants.values())
 
     def reset(self):
         """Forgets every trace, specialisation and failure."""
@@ -211,7 +215,8 @@ class _Companion:
             warnings.warn(f"fxjit: {reason}", stacklevel=4)
 
 
-_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "failures", "notes", "eager_reason", "warned_grad", "compiled"}
+_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "failures", "notes", "eager_reason", "warned_grad", "compiled",
+                     "snapshot"}
 
 
 def _owner(module, path):
@@ -325,10 +330,12 @@ class _GraphCompanion(_Companion):
     """For a GraphModule: its snapshot is the program."""
 
     def capture(self, spec, leaves):
-        target = self.target
-        if has_hooks(target):
+        if has_hooks(self.target):
             raise CaptureError("the module has hooks")
-        snapshot = target._snapshot
+        return self.capture_snapshot(self.target._snapshot, spec, leaves)
+
+    def capture_snapshot(self, snapshot, spec, leaves):
+        target = self.target
         if any(not is_plain_tensor(x) for x in leaves) or spec != pytree.tree_flatten((tuple(leaves), {}))[1]:
             raise CaptureError("an argument of the graph is no plain tensor")
         placeholders = [n for n in snapshot.nodes if n.op == "placeholder"]
@@ -339,6 +346,31 @@ class _GraphCompanion(_Companion):
         inline_composites(graph)
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
         return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], [], "the graph of a GraphModule")
+
+
+class _SnapshotCompanion(_GraphCompanion):
+    """What runs when a GraphModule is called: bound to one snapshot, silent about gradients."""
+
+    def __init__(self, module):
+        self.snapshot = module._snapshot
+        super().__init__(module, {})
+        self.warned_grad = True
+
+    def capture(self, spec, leaves):
+        return self.capture_snapshot(self.snapshot, spec, leaves)
+
+    def call(self, args, kwargs):
+        if _C.Recording.active() or torch._C._is_torch_function_mode_enabled():
+            return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
+        return super().call(args, kwargs)
+
+    def eager(self, reason, args, kwargs):
+        return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
+
+
+def snapshot_executor(module: fx.GraphModule):
+    """The callable behind a GraphModule: one positional argument per parameter of forward."""
+    return _SnapshotCompanion(module).compiled
 
 
 def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A001 - the name that users know

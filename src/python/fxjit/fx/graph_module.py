@@ -8,8 +8,8 @@ import types
 
 import torch
 
-from .._C import find_proxy
-from ._run import REQUIRED, Retracer, SnapshotInterpreter
+from .._C import find_proxy, generic_code
+from ._run import REQUIRED, Retracer
 from .graph import Graph
 
 __all__ = ["GraphModule"]
@@ -84,15 +84,21 @@ class GraphModule(torch.nn.Module):
 
     @property
     def code(self):
-        """The LLVM IR of forward in its generic form."""
-        return _generic_code(self)
+        """LLVM IR: the generic form of forward, then each specialisation under its heading."""
+        executor = self.__dict__.get("_executor")
+        return generic_code(self._snapshot) + (executor.specialised_code() if executor is not None else "")
 
     def _run(self, args):
-        """Runs the snapshot on one value per parameter of forward; a starred one's is its tuple or dict. This is the one
-        place where something else than the interpreter comes in."""
+        """Runs the snapshot on one value per parameter of forward; a starred one's is its tuple or dict. It specialises
+        itself like a compiled callable, with default options."""
         if find_proxy(args) is not None:
             return Retracer(self, self._snapshot).run_parameters(args)
-        return SnapshotInterpreter(self, self._snapshot).run_parameters(args)
+        executor = self.__dict__.get("_executor")
+        if executor is None:
+            from ..compiler import snapshot_executor
+
+            executor = self.__dict__["_executor"] = snapshot_executor(self)
+        return executor(*args)
 
     # ---- submodules ----
 
@@ -181,10 +187,6 @@ class GraphModule(torch.nn.Module):
 
     def __str__(self):
         return f"{super().__str__()}\n\n\n\n{self._graph}\n\n# To see more debug info, please use `graph_module.print_readable()`"
-
-
-def _generic_code(module):
-    return str(module._snapshot)
 
 
 def _readable(module, name):
