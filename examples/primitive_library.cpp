@@ -20,7 +20,11 @@ const auto add_lowp = fx::wrap("add_lowp", [](auto a, auto b) {
   return (x + y).to(at::kHalf);
 });
 
-const auto foo = [](auto x, auto y) { return add_lowp(sigmoid_lowp(x), sigmoid_lowp(y)); };
+const auto foo = [](auto x, auto y) {
+  auto a = sigmoid_lowp(x);  // statements: C++ does not order the arguments of a call
+  auto b = sigmoid_lowp(y);
+  return add_lowp(a, b);
+};
 
 // ---- Inlining by graph manipulation
 
