@@ -109,12 +109,25 @@ StrideClass Emission::inner_stride(int buffer) const {
 
 Value* Emission::stride(int buffer, size_t axis) { return strides_[buffer * k.axes.size() + axis]; }
 
-void Emission::enter_unit(Value* outer) {
+namespace {
+
+// Divisors are met before it is known that there is a unit at all.
+Value* at_least_one(Ir& b, Value* v) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, v, b.getInt64(1)); }
+
+}  // namespace
+
+// The index of the outer axes with this number in row-major order.
+std::vector<Value*> Emission::outer_index(Value* number) {
   std::vector<Value*> index(outer_axes());
   for (size_t a = outer_axes(); a-- > 0;) {
-    index[a] = a == 0 ? outer : b.ir.CreateURem(outer, extents[a]);
-    if (a > 0) outer = b.ir.CreateUDiv(outer, extents[a]);
+    Value* extent = a == 0 ? nullptr : at_least_one(b.ir, extents[a]);
+    index[a] = extent ? b.ir.CreateURem(number, extent) : number;
+    if (extent) number = b.ir.CreateUDiv(number, extent);
   }
+  return index;
+}
+
+void Emission::enter(llvm::ArrayRef<Value*> index) {
   for (size_t i = 0; i < k.buffers.size(); ++i) {
     Value* offset = nullptr;
     for (size_t a = 0; a < outer_axes(); ++a) {
@@ -126,6 +139,46 @@ void Emission::enter_unit(Value* outer) {
     llvm::Type* type = b.storage_type(k.buffers[i].dtype);
     bases_[i] = offset ? b.ir.CreateInBoundsGEP(type, pointers_[i], offset) : pointers_[i];
   }
+}
+
+// Consecutive units are counted up like an odometer, last axis first: short rows cannot afford divisions.
+void Emission::each_unit(Value* blocks, llvm::function_ref<void(Value*)> body, const char* name) {
+  Value* last = b.ir.CreateSub(iteration.end, i64(1));
+  auto split = [&](Value* unit, Value*& block) {
+    block = unit;
+    if (!blocks) return outer_index(unit);
+    Value* divisor = at_least_one(b.ir, blocks);
+    block = b.ir.CreateURem(unit, divisor);
+    return outer_index(b.ir.CreateUDiv(unit, divisor));
+  };
+  if (!hooks.consecutive_units() || outer_axes() == 0) {
+    loop(
+        iteration.begin, last, iteration.unit_step, {},
+        [&](Value* unit, auto) {
+          Value* block = nullptr;
+          enter(split(unit, block));
+          body(block);
+        },
+        name);
+    return;
+  }
+  Value* block = nullptr;
+  std::vector<Value*> carried = split(iteration.begin, block);
+  if (blocks) carried.push_back(block);
+  loop(
+      iteration.begin, last, i64(1), carried,
+      [&](Value* unit, llvm::MutableArrayRef<Value*> digits) {
+        enter(digits.take_front(outer_axes()));
+        body(blocks ? digits.back() : unit);
+        Value* carry = i64(1);
+        for (size_t d = digits.size(); d-- > 0;) {
+          Value* next = b.ir.CreateAdd(digits[d], carry);
+          Value* full = b.ir.CreateICmpEQ(next, d == outer_axes() ? blocks : extents[d]);
+          digits[d] = d == 0 ? next : b.ir.CreateSelect(full, i64(0), next);
+          carry = b.ir.CreateZExt(full, b.ir.getInt64Ty());
+        }
+      },
+      name);
 }
 
 void Emission::evaluate(Level level, const Step* step, const std::vector<char>* only) {

@@ -50,8 +50,9 @@ class Emission {
 
   kernel::StrideClass inner_stride(int buffer) const;
 
-  // Points the buffers at one index of the outer axes, given by its number in row-major order (null: the first one).
-  void enter_unit(llvm::Value* outer);
+  // Calls `body` for each unit of this worker, with the buffers pointing at its index of the outer axes. Each index has
+  // `blocks` units, and `body` gets the number of its own among them; null: one, and it gets the number of the unit.
+  void each_unit(llvm::Value* blocks, llvm::function_ref<void(llvm::Value* block)> body, const char* name);
 
   // Computes into `values` the needed expressions of `level` (hoisted code for Launch and Unit). `only`, if not null,
   // restricts to the expressions it marks.
@@ -82,7 +83,11 @@ class Emission {
   std::vector<llvm::Value*> to_storage(const Vec& value, DType t);
   std::vector<llvm::Value*> read_strided(int buffer, const Step& step);
   void write_strided(int buffer, llvm::ArrayRef<llvm::Value*> parts, const Step& step);
+  llvm::Value* collect(llvm::Type* element, llvm::Value* place, llvm::Value* by);
+  void spread(llvm::Type* element, llvm::Value* place, llvm::Value* by);
   llvm::Value* stride(int buffer, size_t axis);
+  void enter(llvm::ArrayRef<llvm::Value*> index);  // of the outer axes
+  std::vector<llvm::Value*> outer_index(llvm::Value* number);
   llvm::Value* stage();  // a 64-byte aligned buffer of one vector of the widest type, in the entry block
   llvm::Function* strided_copy(unsigned bytes, bool collect);
 

@@ -42,21 +42,16 @@ void emit_elementwise(Emission& e) {
   Value* n = e.inner_extent();
   Value* block = e.i64(e.schedule.block);
   auto end_of = [&](Value* end) { return b.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, n); };
-  if (e.outer_axes() == 0 && e.hooks.lanes() > 1) {  // consecutive blocks are one range
+  if (e.outer_axes() == 0 && e.hooks.consecutive_units()) {  // consecutive blocks are one range
     Value* start = b.ir.CreateMul(e.iteration.begin, block);
     emit_range(e, start, end_of(b.ir.CreateMul(e.iteration.end, block)));
   } else {
     Value* blocks = nullptr;
     if (e.outer_axes() > 0) blocks = e.hooks.launch_field(b.ir, *e.function, LaunchField::Blocks, 0);
-    Value* last = b.ir.CreateSub(e.iteration.end, e.i64(1));
-    e.loop(
-        e.iteration.begin, last, e.iteration.unit_step, {},
-        [&](Value* unit, auto) {
-          if (blocks) {
-            e.enter_unit(b.ir.CreateUDiv(unit, blocks));
-            unit = b.ir.CreateURem(unit, blocks);
-          }
-          Value* start = b.ir.CreateMul(unit, block);
+    e.each_unit(
+        blocks,
+        [&](Value* number) {
+          Value* start = b.ir.CreateMul(number, block);
           emit_range(e, start, end_of(b.ir.CreateAdd(start, block)));
         },
         "unit");

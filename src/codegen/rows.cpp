@@ -19,8 +19,7 @@ class RowEmitter {
 
   void run() {
     allocate_scratch();
-    Value* last = b_.ir.CreateSub(e_.iteration.end, e_.i64(1));
-    e_.loop(e_.iteration.begin, last, e_.iteration.unit_step, {}, [&](Value* row, auto) { emit_row(row); }, "row");
+    e_.each_unit(nullptr, [&](Value*) { emit_row(); }, "row");
     if (e_.schedule.nontemporal) e_.hooks.fence_nontemporal(b_.ir);
     b_.ir.CreateRetVoid();
   }
@@ -48,8 +47,7 @@ class RowEmitter {
   // Values of half types are kept as the floats they are.
   DType held_type(int id) const { return compute_type(e_.k.exprs[id].dtype); }
 
-  void emit_row(Value* row) {
-    e_.enter_unit(row);
+  void emit_row() {
     for (size_t p = 0; p < plan_.passes.size(); ++p) {
       evaluate_row_values(static_cast<int>(p));
       emit_pass(plan_.passes[p]);

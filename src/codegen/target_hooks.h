@@ -53,16 +53,17 @@ struct TargetHooks {
   // triple and data layout are set already. On the CPU: void symbol(i64 begin, i64 end, ptr launch), nounwind.
   virtual llvm::Function* declare_kernel(llvm::Module& m, const std::string& symbol) const = 0;
 
+  // Does a worker run consecutive units (unit_step is 1)?
+  virtual bool consecutive_units() const { return lanes() > 1; }
+
   // Both are asked for in the entry block. `index` counts as in fxjit_launch (Stride: buffer * axes + axis).
   // Pointer fields come as ptr (of the target's address space), the others as i64.
   virtual Iteration iteration(Ir& b, llvm::Function& f) const = 0;
   virtual llvm::Value* launch_field(Ir& b, llvm::Function& f, LaunchField field, int index) const = 0;
 
-  // May masked loads and stores (masked gathers, masked scatters) of elements of that many bits be used? Where not,
-  // lanes go through a stack buffer. Asked only where lanes() > 1.
+  // May masked loads and stores of elements of that many bits be used? Where not, lanes go through a stack buffer.
+  // Asked only where lanes() > 1.
   virtual bool has_masked_access(unsigned) const { return false; }
-  virtual bool has_gather(unsigned) const { return false; }
-  virtual bool has_scatter(unsigned) const { return false; }
 
   // Are masks cheap to carry round a loop as they are? Where not, they are carried as integers of the compared width.
   virtual bool has_mask_registers() const { return false; }

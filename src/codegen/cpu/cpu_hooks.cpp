@@ -74,8 +74,6 @@ struct Avx512Hooks final : CpuHooks {
   int registers() const override { return 32; }
   bool has_mask_registers() const override { return true; }
   bool has_masked_access(unsigned) const override { return true; }
-  bool has_gather(unsigned bits) const override { return bits >= 32; }
-  bool has_scatter(unsigned bits) const override { return bits >= 32; }
 
   Value* scale_by_power_of_two(Ir& b, Value* x, Value* n, Value*) const override {
     return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
@@ -117,8 +115,7 @@ struct Avx512Hooks final : CpuHooks {
   }
 };
 
-// Masked moves of 8- and 16-bit elements do not exist: LLVM makes 100 scalar instructions of one. Its gathers are left
-// alone: on AMD they are slower than scalar loads, and LLVM takes them apart for this processor name, branch by branch.
+// Masked moves of 8- and 16-bit elements do not exist: LLVM makes 100 scalar instructions of one.
 struct Avx2Hooks final : CpuHooks {
   int registers() const override { return 8; }
   bool has_masked_access(unsigned bits) const override { return bits >= 32; }
