@@ -44,6 +44,7 @@ def constant_key(value):
 
 # ---- proxies that do what tensors do, or raise ----
 
+_type_tests: list = []  # not empty while isinstance() runs on behalf of traced user code
 _IN_PLACE = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
 
 
@@ -52,7 +53,8 @@ class CheckedProxy(fx.Proxy):
 
     @property
     def __class__(self):
-        return torch.Tensor
+        # Only while user code runs isinstance(): torch's argument parsers ask too, and would unpack a tensor.
+        return torch.Tensor if _type_tests else CheckedProxy
 
     def __getattr__(self, name):
         if name.startswith("__") or not hasattr(torch.Tensor, name):
@@ -143,10 +145,16 @@ class CodeWatcher:
 
     def __exit__(self, *_):
         sys.setprofile(self._previous)
+        _type_tests.clear()
 
     def _event(self, frame, event, arg):
         if event == "c_call":
-            self._c_call(arg, frame)
+            if arg is isinstance and not _is_library(frame.f_code):
+                _type_tests.append(frame)
+            else:
+                self._c_call(arg, frame)
+        elif event in ("c_return", "c_exception") and arg is isinstance:
+            _type_tests.clear()
         elif event == "call" and frame.f_code not in self.functions and not _is_library(frame.f_code):
             self.functions[frame.f_code] = frame.f_globals
             check_code(frame.f_code)

@@ -258,11 +258,11 @@ _SIZE_BLIND_FUNCTIONS = {getattr(torch.nn.functional, n) for n in (
     "dropout softmax log_softmax linear conv1d conv2d conv3d embedding").split()}
 
 
-class _Recorder(fx.Interpreter):
+class _Recorder(SnapshotInterpreter):
     """Runs a captured program with one scope of the recorder per node."""
 
     def __init__(self, captured, recording):
-        super().__init__(captured.root, graph=captured.graph)
+        super().__init__(captured.root, captured.graph)
         self.recording = recording
         self.host_values: set = set()  # nodes whose value is no tensor
 
@@ -277,10 +277,12 @@ class _Recorder(fx.Interpreter):
         return result
 
     def looks_at_sizes(self, n):
-        if n.op in ("placeholder", "get_attr", "output"):
+        if n.op in ("placeholder", "get_attr"):
             return False
         if any(i in self.host_values for i in n.all_input_nodes):
-            return True
+            return True  # a result of the program among them: it is a constant of the record
+        if n.op == "output":
+            return False
         if n.op == "call_module":
             sub = self.module.get_submodule(n.target)
             if has_hooks(sub) or "forward" in sub.__dict__ or not type(sub).__module__.startswith("torch.nn"):
