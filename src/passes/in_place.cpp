@@ -128,7 +128,7 @@ bool InPlace::apply(Node* copy) {
   Node* source = copy->arg(1).node_or_null();
   if (!source || source->num_users() != 1 || !source->tensor_type()) return false;
   KernelResult r = result_of(source);
-  if (!r.call || r.call->kernel.has_reduction()) return false;  // a row is read again after its first stores
+  if (!r.call) return false;
   if (!same_type(*input->tensor_type(), *source->tensor_type())) return false;
   if (!reads_only_what_it_writes(r, input) || !order_readers(r, copy, input)) return false;
   graph_.erase_node(copy);
@@ -145,7 +145,12 @@ int write_in_place(PassContext& context, OrderEdges& edges) {
   if (copies.empty()) return 0;
   InPlace in_place(context, edges);
   int count = 0;
-  for (Node* copy : copies) count += in_place.apply(copy);
+  for (Node* copy : copies) {
+    if (in_place.apply(copy))
+      ++count;
+    else
+      context.notes.push_back(std::string(copy->name()) + ": no kernel can write the input itself");
+  }
   return count;
 }
 

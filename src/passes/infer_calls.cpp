@@ -45,14 +45,18 @@ Types bmm(const Node& n, ShapeEnv& env) { return product(env, tensor(n, 0), tens
 Types addmm(const Node& n, ShapeEnv& env) { return product(env, tensor(n, 1), tensor(n, 2), 2); }
 Types baddbmm(const Node& n, ShapeEnv& env) { return product(env, tensor(n, 1), tensor(n, 2), 3); }
 
-// Two matrices, or rows of any leading dimensions times a matrix.
+// Rows of any leading dimensions times a matrix, or matrices whose leading dimensions broadcast.
 Types matmul(const Node& n, ShapeEnv& env) {
   const TensorType *a = tensor(n, 0), *b = tensor(n, 1);
-  if (!a || !b || a->rank() < 2 || b->rank() != 2 || a->dtype != b->dtype) return {};
-  if (!env.guard_eq(a->sizes.back(), b->sizes[0])) return {};
-  Dims sizes = a->sizes;
-  sizes.back() = b->sizes[1];
-  return {{contiguous(env, *a, std::move(sizes))}};
+  if (!a || !b || a->rank() < 2 || b->rank() < 2 || a->rank() < b->rank() || a->dtype != b->dtype) return {};
+  if (!env.guard_eq(a->sizes.back(), b->sizes[b->rank() - 2])) return {};
+  Dims rows(a->sizes.begin(), a->sizes.end() - 2), others(b->sizes.begin(), b->sizes.end() - 2);
+  const Dims* shapes[] = {&rows, &others};
+  Result<Dims> sizes = ops::broadcast(env, shapes);
+  if (!sizes) return {};
+  sizes->push_back(a->sizes[a->rank() - 2]);
+  sizes->push_back(b->sizes.back());
+  return {{contiguous(env, *a, *std::move(sizes))}};
 }
 
 Types softmax(const Node& n, ShapeEnv& env) {
@@ -137,8 +141,9 @@ Types convolution(const Node& n, ShapeEnv& env) {
     return {};
   Dims sizes{x->sizes[0], w->sizes[0]};
   for (size_t i = 0; i < spatial; ++i) {
-    if (!env.is_const(w->sizes[i + 2])) return {};
-    int64_t window = dilation[i] * (env.hint(w->sizes[i + 2]) - 1) + 1;
+    const int64_t extent = env.hint(w->sizes[i + 2]);
+    env.guard_eq(w->sizes[i + 2], env.constant(extent));
+    int64_t window = dilation[i] * (extent - 1) + 1;
     Dim span = env.add(x->sizes[i + 2], env.constant(2 * padding[i] - window));
     sizes.push_back(env.add(env.floordiv(span, env.constant(stride[i])), env.constant(1)));
   }

@@ -37,6 +37,18 @@ std::string call_text(const fx::Node& n) {
   return out + ")";
 }
 
+// "  writes %x0": what a kernel does to its operands.
+std::string writes_text(const fx::Node& n) {
+  const auto* call =
+      n.op() == fx::Opcode::CallFunction ? dynamic_cast<const kernel::KernelCall*>(&n.callable()) : nullptr;
+  std::string out;
+  for (size_t i = 0; call && i < call->buffers.size(); ++i) {
+    if (!call->kernel.buffers[i].output || call->buffers[i].operand < 0) continue;
+    out += (out.empty() ? "  writes " : ", ") + n.arg(call->buffers[i].operand).to_string();
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string print_typed(const fx::Graph& graph, const ShapeEnv& env) {
@@ -60,7 +72,7 @@ std::string print_typed(const fx::Graph& graph, const ShapeEnv& env) {
       case fx::Opcode::CallModule:
       case fx::Opcode::Output:
       case fx::Opcode::Root:
-        out += call_text(*n);
+        out += call_text(*n) + writes_text(*n);
         break;
     }
     out += "\n";

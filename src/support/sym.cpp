@@ -71,12 +71,29 @@ Dim ShapeEnv::symbol(SymSource source, int64_t hint) {
   return d;
 }
 
+// Sums are kept as left-deep chains in order of id with the number last: (s0 + -1) + 1 is s0.
 Dim ShapeEnv::add(Dim a, Dim b) {
-  if (is_const(a) && is_const(b)) return constant(apply(SymExpr::Add, expr(a).value, expr(b).value));
-  if (is_const(a, 0)) return b;
-  if (is_const(b, 0)) return a;
-  if (b.id < a.id) std::swap(a, b);
-  return intern({SymExpr::Add, 0, a, b}, apply(SymExpr::Add, hint(a), hint(b)));
+  std::vector<Dim> terms;
+  int64_t number = 0;
+  auto collect = [&](auto&& self, Dim d) -> void {
+    const SymExpr e = expr(d);
+    if (e.kind == SymExpr::Const) {
+      number = apply(SymExpr::Add, number, e.value);
+    } else if (e.kind == SymExpr::Add) {
+      self(self, e.a);
+      self(self, e.b);
+    } else {
+      terms.push_back(d);
+    }
+  };
+  collect(collect, a);
+  collect(collect, b);
+  std::sort(terms.begin(), terms.end(), [](Dim x, Dim y) { return x.id < y.id; });
+  if (number != 0 || terms.empty()) terms.push_back(constant(number));
+  Dim r = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i)
+    r = intern({SymExpr::Add, 0, r, terms[i]}, apply(SymExpr::Add, hint(r), hint(terms[i])));
+  return r;
 }
 
 // Products are kept as left-deep chains in order of id, so that equal products are equal ids however they were made.

@@ -1,17 +1,14 @@
 #include "evaluator.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 
 #include "kernel/kernel_call.h"
 #include "kernel/lower/lower.h"
+#include "memory.h"
 #include "ops/registry.h"
 #include "ops/shape.h"
-#include "ops/value.h"
 #include "passes/alias.h"
 #include "passes/canonicalize.h"
 #include "passes/functionalize.h"
@@ -23,62 +20,6 @@ namespace {
 using fx::Argument;
 using fx::Node;
 using kernel::KernelCall;
-
-std::vector<int64_t> hints(const ShapeEnv& env, const std::vector<Dim>& dims) {
-  std::vector<int64_t> out;
-  for (Dim d : dims) out.push_back(env.hint(d));
-  return out;
-}
-
-// Calls `fn` with the place of each element in memory, in row-major order.
-template <class F>
-void for_each_place(const ShapeEnv& env, const Tensor& t, F fn) {
-  std::vector<int64_t> sizes = hints(env, t.type->sizes), strides = hints(env, t.type->strides);
-  std::vector<int64_t> at(sizes.size(), 0);
-  for (int64_t s : sizes)
-    if (s == 0) return;
-  while (true) {
-    int64_t place = t.offset;
-    for (size_t d = 0; d < at.size(); ++d) place += at[d] * strides[d];
-    fn(place);
-    size_t d = at.size();
-    while (d > 0 && ++at[d - 1] == sizes[d - 1]) at[--d] = 0;
-    if (d == 0) return;
-  }
-}
-
-uint8_t* address(const Tensor& t, int64_t place) {
-  int64_t at = place * static_cast<int64_t>(size_of(t.type->dtype));
-  FXJIT_CHECK(at >= 0 && at + static_cast<int64_t>(size_of(t.type->dtype)) <= static_cast<int64_t>(t.memory->size()),
-              "an element lies outside of its memory");
-  return t.memory->data() + at;
-}
-
-Tensor allocate(const ShapeEnv& env, const TensorTypePtr& type) {
-  Tensor t{type, std::make_shared<std::vector<uint8_t>>(), 0};
-  int64_t last = 0;
-  std::vector<int64_t> sizes = hints(env, type->sizes), strides = hints(env, type->strides);
-  for (size_t d = 0; d < sizes.size(); ++d) last += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
-  t.memory->assign(static_cast<size_t>(last + 1) * size_of(type->dtype), 0xEE);
-  return t;
-}
-
-std::vector<double> read(const ShapeEnv& env, const Tensor& t) {
-  std::vector<double> out;
-  for_each_place(env, t, [&](int64_t place) {
-    ops::Value v = ops::load(t.type->dtype, address(t, place));
-    out.push_back(is_floating(t.type->dtype) ? v.f() : static_cast<double>(v.i()));
-  });
-  return out;
-}
-
-void write(const ShapeEnv& env, const Tensor& t, const std::vector<double>& values) {
-  size_t i = 0;
-  for_each_place(env, t, [&](int64_t place) {
-    ops::Value v = ops::cast(DType::Float64, t.type->dtype, ops::Value::of(values[i++]));
-    ops::store(t.type->dtype, address(t, place), v);
-  });
-}
 
 class Evaluator {
  public:
@@ -359,79 +300,8 @@ Outcome Evaluator::run(const Inputs& inputs) {
   return std::move(outcome_);
 }
 
-bool close(double a, double b, double tolerance) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  if (a == b) return std::signbit(a) == std::signbit(b) || tolerance > 0;
-  return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), 1e-3});
-}
-
-std::string difference(const Program& p, const Tensor& a, const Tensor& b, double tolerance) {
-  // In numbers: a pass may write one size in another way.
-  if (a.type->dtype != b.type->dtype) return "element types differ";
-  if (hints(p.env, a.type->sizes) != hints(p.env, b.type->sizes)) return "sizes differ";
-  if (hints(p.env, a.type->strides) != hints(p.env, b.type->strides)) return "strides differ";
-  std::vector<double> x = elements(p, a), y = elements(p, b);
-  for (size_t i = 0; i < x.size(); ++i)
-    if (!close(x[i], y[i], tolerance)) return support::concat("element ", i, ": ", x[i], " before, ", y[i], " after");
-  return "";
-}
-
 }  // namespace
 
 Outcome evaluate(Program& p, const Inputs& inputs) { return Evaluator(*p.graph, p.env).run(inputs); }
-
-std::vector<double> elements(const Program& p, const Tensor& t) { return read(p.env, t); }
-
-Inputs random_inputs(const Program& p, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Inputs inputs;
-  for (const Node* n : p.graph->nodes()) {
-    if (n->op() != fx::Opcode::Placeholder) continue;
-    Tensor t = allocate(p.env, n->tensor_type());
-    std::uniform_real_distribution<double> values(-3, 3);
-    size_t count = read(p.env, t).size();
-    std::vector<double> v;
-    for (size_t i = 0; i < count; ++i) v.push_back(t.type->dtype == DType::Bool ? random() % 2 : values(random));
-    write(p.env, t, v);
-    inputs.push_back(t);
-  }
-  return inputs;
-}
-
-std::string difference(const Program& p, const Execution& before, const Execution& after, double tolerance) {
-  const std::vector<Tensor>&x = before.outcome.results, &y = after.outcome.results;
-  if (x.size() != y.size()) return "another number of results";
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (std::string d = difference(p, x[i], y[i], tolerance); !d.empty()) return support::concat("result ", i, ": ", d);
-    // Which of them share memory, and with which input.
-    for (size_t k = 0; k < i; ++k)
-      if ((x[i].memory == x[k].memory) != (y[i].memory == y[k].memory))
-        return support::concat("memory of results ", k, " and ", i);
-    for (size_t k = 0; k < before.inputs.size(); ++k)
-      if ((x[i].memory == before.inputs[k].memory) != (y[i].memory == after.inputs[k].memory))
-        return support::concat("memory of result ", i, " and input ", k);
-  }
-  for (size_t i = 0; i < before.inputs.size(); ++i)
-    if (std::string d = difference(p, before.inputs[i], after.inputs[i], tolerance); !d.empty())
-      return support::concat("input ", i, ": ", d);
-  return "";
-}
-
-Execution run_program(Program& p, uint64_t seed) {
-  Execution run{random_inputs(p, seed), {}};
-  run.outcome = evaluate(p, run.inputs);
-  return run;
-}
-
-void expect_same_after(Program& p, const std::function<void(PassContext&)>& pass, double tolerance) {
-  SCOPED_TRACE(p.print());
-  Execution before = run_program(p, 1);
-  PassContext context = p.context();
-  verify(context);
-  pass(context);
-  SCOPED_TRACE(p.print());
-  ASSERT_NO_THROW(verify(context));
-  EXPECT_EQ(difference(p, before, run_program(p, 1), tolerance), "");
-}
 
 }  // namespace fxjit::inline v0::passes

@@ -97,14 +97,17 @@ TEST(InPlace, AKernelThatReadsOtherPlacesKeepsTheCopy) {
   EXPECT_EQ(p.count("aten::copy_"), 1u);
 }
 
-TEST(InPlace, ARowKernelKeepsTheCopy) {
+TEST(InPlace, RowKernelsStoreWhenTheRowIsRead) {
   Program p;
   Node* x = p.f32({4, 5});
+  Node* row = p.f32({4, 1});
   Node* y = p.build.sub(x, p.build.amax(x, 1));
   p.inplace("aten::copy_", {x, y, false});
-  p.output({x});
+  p.inplace("aten::add_.Tensor", {row, p.build.amax(y, 1), 1});
+  p.output({x, p.build.exp(row)});
   expect_same_after(p, run);
-  EXPECT_EQ(direct_writes(p), 0u);
+  EXPECT_EQ(p.count("aten::copy_"), 0u) << p.print();
+  EXPECT_EQ(p.kernels(), 1u);
 }
 
 TEST(InPlace, AnotherLayoutKeepsTheCopy) {

@@ -102,6 +102,14 @@ TEST(InferTypes, ProductsAndNormsKeepSymbols) {
   EXPECT_EQ(type_of(p, p.call("aten::matmul", {b, w})), "f32[s2, s0, 3] (s0*3, 3, 1)");
 }
 
+TEST(InferTypes, BatchedProductsBroadcast) {
+  Program p;
+  Node* a = p.f32({2, 3, 4, 5}, true);
+  Node* b = p.f32({3, 5, 6}, true);
+  EXPECT_EQ(type_of(p, p.call("aten::matmul", {a, b})), "f32[s0, s1, s2, s4] (s1*s2*s4, s2*s4, s4, 1)");
+  EXPECT_FALSE(p.build.try_call("aten::matmul", {a, p.f32({6, 5})}));
+}
+
 TEST(InferTypes, ConvolutionFollowsItsWindow) {
   Program p;
   Node* x = p.f32({2, 3, 9, 12}, true);
