@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "codegen/forward/forward_plan.h"
+#include "fxjit/errors.h"
 #include "jit/forward_jit.h"
 #include "python/fx_objects.h"
 #include "python/generic.h"
@@ -118,13 +119,14 @@ void bind_recording(nb::module_& m) {
       .def("begin_scope", &Recording::begin_scope)
       .def("end_scope", &Recording::end_scope)
       .def("refuse", &Recording::refuse)
-      .def("finish",
-           [](Recording& r, nb::sequence outputs, int kind, nb::object builder) {
-             auto structure = fx::make_ref<PyStructure>(static_cast<PyStructure::Kind>(kind),
-                                                        PyRef::borrow(builder.is_none() ? nullptr : builder.ptr()));
-             r.finish(tensors_of(outputs), fx::Value(structure));
-           },
-           nb::arg("outputs"), nb::arg("kind"), nb::arg("builder").none())
+      .def(
+          "finish",
+          [](Recording& r, nb::sequence outputs, int kind, nb::object builder) {
+            auto structure = fx::make_ref<PyStructure>(static_cast<PyStructure::Kind>(kind),
+                                                       PyRef::borrow(builder.is_none() ? nullptr : builder.ptr()));
+            r.finish(tensors_of(outputs), fx::Value(structure));
+          },
+          nb::arg("outputs"), nb::arg("kind"), nb::arg("builder").none())
       .def_static("active", &Recording::active);
   m.attr("STRUCTURE_SINGLE") = static_cast<int>(PyStructure::Single);
   m.attr("STRUCTURE_TUPLE") = static_cast<int>(PyStructure::Tuple);
@@ -201,6 +203,15 @@ void bind_hot_call(nb::module_& m) {
 }  // namespace
 
 void bind_compile(nb::module_& m) {
+  // Our errors and Python's own travel through nanobind's functions under their own classes.
+  nb::register_exception_translator([](const std::exception_ptr& e, void*) {
+    try {
+      std::rethrow_exception(e);
+    } catch (const Error&) {
+      set_python_error();
+    } catch (const PythonErrorSet&) {
+    }
+  });
   if (!add_compiled_type(m.ptr())) nb::raise_python_error();
   bind_function(m);
   bind_recording(m);

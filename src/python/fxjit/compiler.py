@@ -381,7 +381,7 @@ def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A00
     obj: an nn.Module, a function, or a GraphModule of fxjit.fx or torch.fx
     strict: what cannot be compiled raises RuntimeError with the reason, instead of running in ATen or Python
     fast_math: allows contraction, reassociation and approximations beyond eager's rounding
-    options: the others of `fxjit.options()`; an unknown one is a TypeError that names those there are
+    options: the others of the table in docs/options.md; an unknown one is a TypeError that names those there are
 
     The result is callable, forwards obj's attributes, and has explain(), code and reset(). Results equal eager's.
     """

@@ -1,0 +1,398 @@
+"""fxjit.compile against eager: values, dtypes, strides, aliasing, mutation, errors, and what explain() says of it."""
+
+import threading
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import fxjit
+
+
+def same(ours, eager):
+    assert type(ours) is type(eager)
+    if isinstance(eager, (tuple, list)):
+        assert len(ours) == len(eager)
+        for a, b in zip(ours, eager):
+            same(a, b)
+    elif isinstance(eager, torch.Tensor):
+        assert (ours.dtype, ours.shape, ours.stride()) == (eager.dtype, eager.shape, eager.stride())
+        torch.testing.assert_close(ours, eager, equal_nan=True)
+    else:
+        assert ours == eager
+
+
+def check(f, *args, calls=3, specialisations=1, **options):
+    """Calls the compiled f often enough to run recorded and compiled code, and compares each call with eager."""
+    compiled = fxjit.compile(f, **options)
+    for _ in range(calls):
+        same(compiled(*args), f(*args))
+    explained = compiled.explain()
+    assert len(explained.specialisations) == specialisations, str(explained)
+    return compiled
+
+
+def kernels(compiled):
+    return [k.name for k in compiled.explain().kernels]
+
+
+def aten_calls(compiled):
+    return [c["target"] for s in compiled.explain().specialisations for c in s["aten_calls"]]
+
+
+@pytest.fixture(autouse=True)
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+# ---- kernels ----
+
+def test_a_chain_is_one_kernel_and_no_aten_call():
+    c = check(lambda x, y: (x.sigmoid() * y + 1).clamp(0, 1), torch.randn(33), torch.randn(33))
+    assert len(kernels(c)) == 1 and not aten_calls(c)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32])
+def test_arithmetic_in_each_type(dtype):
+    x, y = (torch.arange(-9, 10).to(dtype) for _ in range(2))
+    check(lambda x, y: torch.where(x > 2, x * y - 3, x.abs() + y), x, y)
+
+
+def test_softmax_layer_norm_and_rms_norm_are_one_row_kernel_each():
+    x, w = torch.randn(7, 48), torch.randn(48)
+    for f in (lambda x, w: torch.softmax(x, -1), lambda x, w: F.layer_norm(x, (48,), w),
+              lambda x, w: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w):
+        c = check(f, x, w)
+        assert len(kernels(c)) == 1 and not aten_calls(c)
+
+
+def test_linear_goes_to_a_library_or_to_aten_and_the_rest_is_fused():
+    m = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
+    c = check(m, torch.randn(5, 8))
+    assert kernels(c) == ["fused_gelu"]
+
+
+@pytest.mark.parametrize("make", [lambda t: t.t(), lambda t: t[:, ::2], lambda t: t[:1].expand(6, 6), lambda t: t[1:, 1:]])
+def test_inputs_of_any_stride(make):
+    t = torch.randn(6, 6)
+    check(lambda x: x * 2 + x, make(t))
+
+
+def test_channels_last_stays_channels_last():
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    check(lambda x, b: torch.relu(x + b), x, torch.randn(1, 3, 1, 1))
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (0, 4), (1, 1), ()])
+def test_empty_and_single_element_tensors(shape):
+    check(lambda x: (x + 1).exp(), torch.randn(shape))
+
+
+# ---- aliasing and mutation ----
+
+def test_an_input_that_is_returned_is_the_same_object():
+    f = fxjit.compile(lambda x, y: (x, x + y, x))
+    x, y = torch.randn(4), torch.randn(4)
+    for _ in range(3):
+        a, b, c = f(x, y)
+        assert a is x and c is x and torch.equal(b, x + y)
+
+
+def test_a_view_of_an_input_shares_its_memory():
+    f = fxjit.compile(lambda x: (x.view(2, 2), x + 1))
+    x = torch.randn(4)
+    for _ in range(3):
+        v, _ = f(x)
+        v.fill_(7)
+        assert x.eq(7).all()
+
+
+def test_mutation_of_an_input_reaches_the_caller_and_bumps_the_version():
+    def g(x, y):
+        x += y
+        return x * 2
+    f = fxjit.compile(g)
+    for _ in range(3):
+        x, y = torch.randn(5), torch.randn(5)
+        want = (x + y) * 2
+        version, after = x._version, x + y
+        torch.testing.assert_close(f(x, y), want)
+        torch.testing.assert_close(x, after)
+        assert x._version > version
+
+
+# ---- specialisation ----
+
+def test_a_new_size_compiles_no_kernel_again():
+    f = fxjit.compile(lambda x, y: x.sigmoid() + y)
+    for n in (8, 8, 100, 17, 3):
+        x, y = torch.randn(n), torch.randn(n)
+        same(f(x, y), x.sigmoid() + y)
+    made = f.explain().specialisations
+    assert len(made) == 1 and sum(not k.cached for k in f.explain().kernels) <= 1
+
+
+def test_sizes_that_the_program_looks_at_are_part_of_the_key():
+    def g(x):
+        return x.reshape(x.size(0) // 2, -1) * 2
+    f = fxjit.compile(g)
+    for n in (4, 4, 8, 8, 4):
+        x = torch.randn(n, 3)
+        same(f(x), g(x))
+
+
+def test_a_size_in_the_result_follows_the_input():
+    f = fxjit.compile(lambda x: (x + 1, x.size(0)))
+    for n in (4, 4, 6, 6):
+        assert f(torch.randn(n))[1] == n
+
+
+def test_parameters_are_read_at_each_call():
+    m = torch.nn.Linear(4, 4)
+    f = fxjit.compile(m)
+    x = torch.randn(3, 4)
+    for _ in range(3):
+        same(f(x), m(x))
+    m.weight.data.mul_(2)
+    same(f(x), m(x))
+    m.load_state_dict(torch.nn.Linear(4, 4).state_dict())
+    same(f(x), m(x))
+    m.weight = torch.nn.Parameter(torch.zeros(4, 4))
+    same(f(x), m(x))
+
+
+def test_train_and_eval_are_seen():
+    m = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.ReLU()).eval()
+    f = fxjit.compile(m)
+    x = torch.ones(1000)
+    for _ in range(3):
+        assert torch.equal(f(x), x)
+    m.train()
+    torch.manual_seed(3)
+    ours = f(x)
+    torch.manual_seed(3)
+    assert torch.equal(ours, m(x))
+
+
+def test_constants_among_the_arguments_select_a_variant():
+    def g(x, scale, flag=True):
+        return x * scale if flag else x
+    f = fxjit.compile(g)
+    x = torch.randn(4)
+    for scale in (2.0, 3, 2.0, -0.0):
+        for flag in (True, False):
+            same(f(x, scale, flag), g(x, scale, flag))
+            same(f(x, scale=scale, flag=flag), g(x, scale, flag))
+
+
+def test_structured_arguments_and_results():
+    def g(pair, named):
+        a, b = pair
+        return {"sum": a + named["c"], "rest": [b * 2, 3]}
+    f = fxjit.compile(g)
+    for _ in range(3):
+        a, b, c = torch.randn(3), torch.randn(3), torch.randn(3)
+        out, want = f((a, b), {"c": c}), g((a, b), {"c": c})
+        assert list(out) == ["sum", "rest"] and out["rest"][1] == 3
+        same(out["sum"], want["sum"])
+        same(out["rest"][0], want["rest"][0])
+
+
+SCALE = 2.0
+
+
+def test_a_global_that_changes_is_seen():
+    global SCALE
+    f = fxjit.compile(lambda x: x * SCALE)
+    x = torch.ones(3)
+    for _ in range(3):
+        assert f(x).eq(2).all()
+    SCALE = 5.0
+    try:
+        assert f(x).eq(5).all()
+    finally:
+        SCALE = 2.0
+
+
+def test_a_module_attribute_that_changes_is_seen():
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = 2
+
+        def forward(self, x):
+            return x * self.k
+    m = M()
+    f = fxjit.compile(m)
+    x = torch.ones(3)
+    for _ in range(3):
+        assert f(x).eq(2).all()
+    m.k = 7
+    assert f(x).eq(7).all()
+
+
+# ---- what cannot be captured runs eagerly, with the reason ----
+
+@pytest.mark.parametrize("f, reason", [
+    (lambda x: x + 1 if x.sum() > 0 else x - 1, "control flow"),
+    (lambda x: x + torch.randn(3), "random"),
+    (lambda x: (print("", end=""), x + 1)[1], "print"),
+    (lambda x: x * len(x), "len"),
+])
+def test_eager_with_the_reason(f, reason):
+    c = fxjit.compile(f)
+    x = torch.ones(3)
+    for _ in range(3):
+        torch.manual_seed(0)
+        ours = c(x)
+        torch.manual_seed(0)
+        same(ours, f(x))
+    assert reason in str(c.explain())
+    with pytest.raises(RuntimeError, match=reason):
+        fxjit.compile(f, strict=True)(x)
+
+
+def test_effects_while_tracing_are_undone():
+    log = []
+
+    def g(x):
+        log.append(1)
+        return x + 1
+    f = fxjit.compile(g)
+    for i in range(3):
+        f(torch.ones(2))
+        assert len(log) == i + 1
+
+
+def test_a_module_that_counts_its_calls_counts_them():
+    class M(torch.nn.Module):
+        n = 0
+
+        def forward(self, x):
+            self.n += 1
+            return x + self.n
+    m = M()
+    f = fxjit.compile(m)
+    for i in range(1, 4):
+        assert f(torch.zeros(1)).item() == i
+    assert m.n == 3
+
+
+def test_no_grad_inside_is_not_lost():
+    def g(x):
+        with torch.no_grad():
+            return x * 2
+    with torch.enable_grad():
+        x = torch.ones(2, requires_grad=True)
+        assert not fxjit.compile(g)(x).requires_grad
+
+
+# ---- gradients ----
+
+def test_with_gradients_the_generic_form_runs_and_warns_once():
+    m = torch.nn.Linear(3, 3)
+    f = fxjit.compile(m)
+    x = torch.randn(2, 3)
+    with torch.enable_grad(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            m.zero_grad()
+            f(x).sum().backward()
+            ours = m.weight.grad.clone()
+            m.zero_grad()
+            m(x).sum().backward()
+            torch.testing.assert_close(ours, m.weight.grad)
+    assert sum("no_grad" in str(w.message) for w in caught) == 1
+
+
+# ---- surface ----
+
+def test_unknown_options_name_the_known_ones():
+    with pytest.raises(TypeError, match="strict"):
+        fxjit.compile(lambda x: x, strikt=True)
+    with pytest.raises(ValueError):
+        fxjit.compile(lambda x: x, target="pdp11")
+
+
+@pytest.mark.parametrize("target", ["avx512", "avx2"])
+def test_targets(target):
+    f = fxjit.compile(lambda x: torch.tanh(x) + 1, target=target)
+    x = torch.randn(100)
+    for _ in range(2):
+        same(f(x), torch.tanh(x) + 1)
+    made = f.explain().specialisations
+    assert made or target in str(f.explain()), "either it compiled or the report says why not"
+
+
+def test_the_module_shines_through():
+    m = torch.nn.Linear(2, 2)
+    f = fxjit.compile(m)
+    assert list(f.state_dict()) == list(m.state_dict()) and next(f.parameters()) is m.weight
+    f.eval()
+    assert not m.training and f.in_features == 2
+    f.tag = "mine"
+    assert m.tag == "mine"
+
+
+def test_code_and_reset():
+    f = fxjit.compile(lambda x: x * 3)
+    x = torch.ones(2)
+    f(x), f(x)
+    code = f.code
+    assert "generic form" in code and "specialisation" in code and "define" in code
+    f.reset()
+    assert not f.explain().specialisations
+    assert f(x).eq(3).all()
+
+
+def test_errors_are_eager_s():
+    f = fxjit.compile(lambda x, y: x + y)
+    x = torch.randn(3)
+    for _ in range(2):
+        f(x, x)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        f(x, torch.randn(4))
+    with pytest.raises(TypeError):
+        f(x)
+
+
+def test_graph_modules_and_torch_fx():
+    def g(x):
+        return torch.relu(x) + 1
+    x = torch.randn(5)
+    ours = fxjit.fx.symbolic_trace(g)
+    for _ in range(3):
+        same(ours(x), g(x))
+    check(fxjit.fx.symbolic_trace(g), x)
+    check(torch.fx.symbolic_trace(g), x)
+
+
+def test_torch_compile_backend():
+    def g(x, y):
+        return (x * y).tanh() + 1
+    f = torch.compile(g, backend="fxjit")
+    x, y = torch.randn(9), torch.randn(9)
+    for _ in range(3):
+        same(f(x, y), g(x, y))
+    with pytest.raises(Exception, match="strict"):
+        torch.compile(g, backend="fxjit", options={"nonsense": 1})(torch.randn(4), torch.randn(4))
+
+
+def test_several_threads():
+    f = fxjit.compile(lambda x: (x * 2).sigmoid())
+    wrong = []
+
+    def work(seed):
+        g = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for n in (5, 70000, 9, 40000):
+                x = torch.randn(n, generator=g)
+                if not torch.allclose(f(x), (x * 2).sigmoid()):
+                    wrong.append(n)
+                if seed == 0:
+                    f.reset()
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert not wrong
