@@ -1,6 +1,8 @@
 // Sizes around the steps and blocks, strides of each class, alignment, splits of the units, memory around outputs.
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "codegen/cpu/cpu_hooks.h"
 #include "memory.h"
 
@@ -118,6 +120,49 @@ TEST(Layout, AnyNumberOfVectors) {
       const Compiled compiled = compile(k, *target, s);
       for (int64_t n : kSizes) expect_agreement(make_problem(k, {2, n}), compiled, equal, 1, std::to_string(u));
     }
+  }
+}
+
+// Contraction and reassociation are written into the text only where they are asked for.
+TEST(Schedule, FastMathIsAnOption) {
+  const kernel::Kernel k = kernel::parse(text_of("f32", "parallel", "unit", "unit", "unit"));
+  for (const jit::CpuTarget* target : targets()) {
+    codegen::Schedule s = default_schedule(k, *target);
+    EXPECT_EQ(emit_text(k, *target, s).find("contract"), std::string::npos);
+    s.fast_math = true;
+    EXPECT_NE(emit_text(k, *target, s).find("reassoc"), std::string::npos);
+    expect_agreement(make_problem(k, {1000}), compile(k, *target, s), within(1e-6, 1e-6), 1, target->name);
+  }
+}
+
+// What depends on scalars alone is computed before the loop, sine's branch for large arguments included.
+TEST(Layout, UniformValuesAreHoisted) {
+  const kernel::Kernel k = kernel::parse(R"(kernel
+  axes parallel, parallel
+  b0 = in f32 [any, unit]
+  b1 = in f32 [unit, zero]
+  b2 = out f32 [any, unit]
+  s0 = f64
+  %0 = load b0 : f32
+  %1 = load b1 : f32
+  %2 = scalar s0 : f32
+  %3 = sin %2 : f32
+  %4 = maximum %1, %3 : f32
+  %5 = tanh %4 : f32
+  %6 = mul %0, %5 : f32
+  store b2, %6
+)");
+  for (const jit::CpuTarget* target : targets()) {
+    const Compiled compiled = compile(k, *target);
+    for (double scalar : {0.3, 1e6, -3e30}) {
+      const Problem p = make_problem(k, {5, 133}, {std::bit_cast<uint64_t>(scalar)});
+      expect_agreement(p, compiled, within(1e-6, 0), 2, target->name);
+    }
+    // One division a row, of one vector.
+    const std::string text = emit_text(k, *target, default_schedule(k, *target));
+    size_t divisions = 0;
+    for (size_t at = 0; (at = text.find("fdiv", at)) != std::string::npos; ++at) ++divisions;
+    EXPECT_EQ(divisions, 1u) << text;
   }
 }
 
