@@ -68,10 +68,10 @@ typedef struct fxjit_frame {
 } fxjit_frame;
 
 /* The two forms of `forward`. Inputs are borrowed, results are owned by the caller; an unfilled `out` is NULL.
-   Generic: one slot operation per node, any shape, any callee. Specialised: `in` are the program's tensors (inputs, then
-   the attributes it reads), `scalars` its ints and floats (8 bytes each); it checks its guards before anything else
-   and returns FXJIT_GUARD with nothing done. On FXJIT_ERROR and FXJIT_NO_MEMORY slots may still hold references, which
-   the host drops. */
+   Generic: one slot operation per node, any shape, any callee. Specialised: `in` are the program's tensors (inputs,
+   then the attributes it reads), `scalars` its ints and floats (8 bytes each); it checks its guards before anything
+   else and returns FXJIT_GUARD with nothing done. On FXJIT_ERROR and FXJIT_NO_MEMORY slots may still hold references,
+   which the host drops. */
 typedef fxjit_status (*fxjit_generic)(fxjit_frame* frame, const fxjit_value* in, fxjit_value* out);
 typedef fxjit_status (*fxjit_specialised)(fxjit_frame* frame, const fxjit_value* in, const int64_t* scalars,
                                           fxjit_value* out);

@@ -1,4 +1,5 @@
-// Element types. The values are those of c10::ScalarType, so that a guard compares one byte; src/torch asserts the equality.
+// Element types. The values are those of c10::ScalarType, so that a guard compares one byte; src/torch asserts the
+// equality.
 #pragma once
 
 #include <cstddef>

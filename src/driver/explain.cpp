@@ -41,7 +41,7 @@ void describe_specialisation(const ShapeEnv& env, const codegen::ForwardInputs& 
 
 std::string llvm_text(const fx::Graph& graph, const ShapeEnv& env, const codegen::ForwardInputs& inputs,
                       const codegen::SpecialisedPlan& plan, const jit::CpuTarget& target) {
-  std::string text = jit::specialised_llvm(graph, env, inputs, plan);
+  std::string text = jit::specialised_ir(graph, env, inputs, plan);
   std::set<std::string> printed;
   for (const codegen::SpecialisedStep& step : plan.steps) {
     const kernel::KernelCall* call = codegen::kernel_call_of(*step.node);

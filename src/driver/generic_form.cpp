@@ -117,6 +117,6 @@ fx::Value GenericForm::run(fx::GraphModule& root, std::span<const fx::Value> bou
   return result ? std::move(*result) : fx::Value();
 }
 
-std::string GenericForm::code() const { return jit::generic_llvm(*graph_, plan_); }
+std::string GenericForm::code() const { return jit::generic_ir(*graph_, plan_); }
 
 }  // namespace fxjit::inline v0::driver

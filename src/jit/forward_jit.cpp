@@ -58,13 +58,13 @@ CompiledForward<fxjit_generic> compile_generic(const fx::Graph& graph, const cod
   return link<fxjit_generic>(codegen::emit_generic(graph, plan, false), {}, host, target);
 }
 
-std::string specialised_llvm(const fx::Graph& typed, const ShapeEnv& env, const codegen::ForwardInputs& inputs,
-                             const codegen::SpecialisedPlan& plan) {
+std::string specialised_ir(const fx::Graph& typed, const ShapeEnv& env, const codegen::ForwardInputs& inputs,
+                           const codegen::SpecialisedPlan& plan) {
   ForkGuard guard;
   return codegen::emit_specialised(typed, env, inputs, plan).text();
 }
 
-std::string generic_llvm(const fx::Graph& graph, const codegen::ForwardPlan& plan) {
+std::string generic_ir(const fx::Graph& graph, const codegen::ForwardPlan& plan) {
   ForkGuard guard;
   return codegen::emit_generic(graph, plan).text();
 }

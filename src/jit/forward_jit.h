@@ -35,8 +35,8 @@ FXJIT_API CompiledForward<fxjit_generic> compile_generic(const fx::Graph& graph,
                                                          const ForwardHost& host, const CpuTarget& target);
 
 // The LLVM IR of both, with the graph's nodes as comments; made when somebody asks.
-FXJIT_API std::string specialised_llvm(const fx::Graph& typed, const ShapeEnv& env,
-                                       const codegen::ForwardInputs& inputs, const codegen::SpecialisedPlan& plan);
-FXJIT_API std::string generic_llvm(const fx::Graph& graph, const codegen::ForwardPlan& plan);
+FXJIT_API std::string specialised_ir(const fx::Graph& typed, const ShapeEnv& env, const codegen::ForwardInputs& inputs,
+                                     const codegen::SpecialisedPlan& plan);
+FXJIT_API std::string generic_ir(const fx::Graph& graph, const codegen::ForwardPlan& plan);
 
 }  // namespace fxjit::inline v0::jit

@@ -156,7 +156,7 @@ void bind_generic(nb::module_& m) {
       });
   m.def("generic_code", [](nb::handle graph) {
     fx::GraphPtr g = graph_ptr_of(graph);
-    return jit::generic_llvm(*g, codegen::plan_generic(*g));
+    return jit::generic_ir(*g, codegen::plan_generic(*g));
   });
 }
 

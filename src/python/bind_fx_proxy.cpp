@@ -26,8 +26,10 @@ PyObject* record_operator(PyObject* tracer, PyObject* function, std::initializer
 #define FXJIT_OPERATORS(X)                                                                                        \
   X(add)                                                                                                          \
   X(sub)                                                                                                          \
-  X(mul) X(truediv) X(floordiv) X(mod) X(lshift) X(rshift) X(and_) X(or_) X(xor) X(matmul) X(getitem) X(eq) X(ne) \
-      X(lt) X(gt) X(le) X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
+  X(mul)                                                                                                          \
+  X(truediv)                                                                                                      \
+  X(floordiv) X(mod) X(lshift) X(rshift) X(and_) X(or_) X(xor) X(matmul) X(getitem) X(eq) X(ne) X(lt) X(gt) X(le) \
+      X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
 
 #define FXJIT_DECLARE(name)                              \
   PyObject* fn_##name() {                                \

@@ -1,5 +1,5 @@
-// Random fused groups: elementwise operators, views, row reductions and casts over random layouts, lowered to one kernel,
-// compiled, and compared with eager node by node. A failure names its seed.
+// Random fused groups: elementwise operators, views, row reductions and casts over random layouts, lowered to one
+// kernel, compiled, and compared with eager node by node. A failure names its seed.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_strided.h>
 #include <gtest/gtest.h>
@@ -178,7 +178,8 @@ class Group {
     for (size_t i = group_.size(); i-- > 0;) {
       Node* n = group_[i];
       bool wanted = std::find(outputs_.begin(), outputs_.end(), n) != outputs_.end();
-      for (Node* user : n->users_vector()) wanted = wanted || std::find(needed.begin(), needed.end(), user) != needed.end();
+      for (Node* user : n->users_vector())
+        wanted = wanted || std::find(needed.begin(), needed.end(), user) != needed.end();
       if (wanted) needed.insert(needed.begin(), n);
     }
     group_ = needed;
@@ -230,8 +231,8 @@ class Group {
       if (a == b || (is_floating(t) && (a.f() == b.f() || (a.f() != a.f() && b.f() != b.f())))) continue;
       if (is_floating(t) && summed && std::fabs(a.f() - b.f()) <= 0.02 * std::max(1.0, std::fabs(b.f()))) continue;
       return support::concat("%", n.name(), " element ", i, " is ", is_floating(t) ? a.f() : static_cast<double>(a.i()),
-                             ", eager's ", is_floating(t) ? b.f() : static_cast<double>(b.i()), "\n", graph_->to_string(),
-                             "\n", kernel::print(k));
+                             ", eager's ", is_floating(t) ? b.f() : static_cast<double>(b.i()), "\n",
+                             graph_->to_string(), "\n", kernel::print(k));
     }
     return "";
   }

@@ -33,7 +33,7 @@ class SpecialisedHost {
   int left_behind = 0;
 
   const codegen::SpecialisedPlan& plan() const { return plan_; }
-  std::string text() const { return jit::specialised_llvm(*graph_, *env_, inputs_, plan_); }
+  std::string text() const { return jit::specialised_ir(*graph_, *env_, inputs_, plan_); }
 
   fxjit_status run(const std::vector<FakeTensor*>& in, std::vector<int64_t> scalars = {}) {
     if (arena_.empty()) {

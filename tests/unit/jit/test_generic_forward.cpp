@@ -25,7 +25,7 @@ fx::CallableRef user_function(const std::string& name) {
       name, [](std::span<const fx::Value> args, const fx::Value&) -> fx::Value { return args[0].as_int() + 1; });
 }
 
-std::string generic_text(const Graph& g) { return jit::generic_llvm(g, codegen::plan_generic(g)); }
+std::string generic_text(const Graph& g) { return jit::generic_ir(g, codegen::plan_generic(g)); }
 
 size_t count(const std::string& text, const std::string& what) {
   size_t n = 0;

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "kernel/simplify.h"
+
+#include <gtest/gtest.h>
 
 namespace fxjit::kernel {
 namespace {

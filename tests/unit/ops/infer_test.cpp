@@ -1,9 +1,10 @@
 // Types of results; the expectations are eager's.
+#include "ops/infer.h"
+
 #include <gtest/gtest.h>
 
 #include "fxjit/fx/graph.h"
 #include "ops/aten_target.h"
-#include "ops/infer.h"
 #include "ops/registry.h"
 
 namespace fxjit::ops {

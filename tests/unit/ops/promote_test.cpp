@@ -1,6 +1,7 @@
+#include "ops/promote.h"
+
 #include <gtest/gtest.h>
 
-#include "ops/promote.h"
 #include "table_data.h"
 
 namespace fxjit::ops {

@@ -1,9 +1,10 @@
+#include "ops/registry.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "fxjit/errors.h"
-#include "ops/registry.h"
 
 namespace fxjit::ops {
 namespace {

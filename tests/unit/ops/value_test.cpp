@@ -1,3 +1,5 @@
+#include "ops/value.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -5,7 +7,6 @@
 #include <cstring>
 
 #include "fxjit/errors.h"
-#include "ops/value.h"
 #include "table_data.h"
 
 namespace fxjit::ops {
