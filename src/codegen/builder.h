@@ -109,7 +109,8 @@ class Builder {
   Vec with_sign_of(const Vec& magnitude,
                    const Vec& sign);  // or's the sign bit in; the sign of magnitude is clear or equal
   Vec scale_by_power_of_two(const Vec& x, const Vec& n, const Vec& image);  // see TargetHooks
-  std::pair<Vec, Vec> split_exponent(const Vec& x);                         // see TargetHooks
+  Vec bound_remainder(const Vec& r, double limit);
+  std::pair<Vec, Vec> split_exponent(const Vec& x);  // see TargetHooks
 
   // ---- conversion ----
   // `from` and `to` are tensor dtypes: x holds a value of `from`, the result one of `to`, rounded where `to` is half.

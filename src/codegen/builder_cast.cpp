@@ -57,6 +57,10 @@ Vec Builder::scale_by_power_of_two(const Vec& x, const Vec& n, const Vec& image)
              [&](Ir& b, ArrayRef<Value*> v) { return hooks_.scale_by_power_of_two(b, v[0], v[1], v[2]); });
 }
 
+Vec Builder::bound_remainder(const Vec& r, double limit) {
+  return map(r.type, {&r}, [&](Ir& b, ArrayRef<Value*> v) { return hooks_.bound_remainder(b, v[0], limit); });
+}
+
 std::pair<Vec, Vec> Builder::split_exponent(const Vec& x) {
   Vec exponent{{}, x.type, x.uniform};
   Vec mantissa = map(x.type, {&x}, [&](Ir& b, ArrayRef<Value*> v) {

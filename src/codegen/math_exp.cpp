@@ -1,5 +1,7 @@
 // exp, exp2, expm1, sigmoid, tanh. Clamps keep the argument reduction finite for infinities; raw_min and raw_max take
-// their second operand when it is NaN, so NaN goes through.
+// their second operand when it is NaN, so NaN goes through. Where the target scales by any power the remainder is
+// bounded instead: it is NaN for infinities and arbitrary for what is far out, and the power alone makes the result 0,
+// infinite or NaN.
 #include "codegen/math.h"
 
 namespace fxjit::inline v0::codegen {
@@ -21,6 +23,14 @@ Vec clamp(Builder& b, const Vec& x, double low, double high) {
 Vec exp_reduced(Builder& b, const Vec& r) {
   return b.horner(r, {0.001381981419399381, 0.008368687704205513, 0.04166827723383904, 0.16666521131992340,
                       0.4999999403953552, 1, 1});
+}
+
+// Beyond the clamps the result is 0 or infinite.
+Vec exp_anywhere(Builder& b, const Vec& x) {
+  const bool any = b.hooks().scales_by_any_power();
+  ExpReduction reduced = reduce_exp(b, any ? x : clamp(b, x, -104, 89));
+  if (any) reduced.r = b.bound_remainder(reduced.r, 0.5);
+  return b.scale_by_power_of_two(exp_reduced(b, reduced.r), reduced.n, reduced.image);
 }
 
 }  // namespace
@@ -50,16 +60,15 @@ Vec exp_bounded(Builder& b, const Vec& x) {
 }
 
 // e^-104 is below half the smallest denormal, e^89 above the largest float.
-Vec Builder::exp(const Vec& x) {
-  const ExpReduction reduced = reduce_exp(*this, clamp(*this, x, -104, 89));
-  return scale_by_power_of_two(exp_reduced(*this, reduced.r), reduced.n, reduced.image);
-}
+Vec Builder::exp(const Vec& x) { return exp_anywhere(*this, x); }
 
 Vec Builder::exp2(const Vec& x) {
-  const Vec clamped = clamp(*this, x, -151, 129);
+  const bool any = hooks_.scales_by_any_power();
+  const Vec clamped = any ? x : clamp(*this, x, -151, 129);
   const Vec image = add(clamped, f32(*this, kRounder));
   const Vec n = sub(image, f32(*this, kRounder));
-  const Vec r = sub(clamped, n);
+  Vec r = sub(clamped, n);
+  if (any) r = bound_remainder(r, 0.5);
   const Vec q = horner(r, {1.4674897102e-05, 0.0001545186242, 0.001333665685, 0.009618087672, 0.05550406128,
                            0.2402265072, 0.6931471824645996});
   return scale_by_power_of_two(fma(q, r, f32(*this, 1)), n, image);
@@ -76,8 +85,7 @@ Vec Builder::expm1(const Vec& x) {
 
 // Where e^-x overflows the result is 0, as eager's; the exact value is a denormal.
 Vec Builder::sigmoid(const Vec& x) {
-  const ExpReduction reduced = reduce_exp(*this, neg(clamp(*this, x, -89, 104)));
-  const Vec e = scale_by_power_of_two(exp_reduced(*this, reduced.r), reduced.n, reduced.image);
+  const Vec e = exp_anywhere(*this, neg(x));
   return div(f32(*this, 1), add(e, f32(*this, 1)));
 }
 

@@ -93,7 +93,10 @@ Schedule choose_schedule(const kernel::Kernel& k, const ScheduleOptions& options
   // Where nothing but the end of the tensor ends the loop, 6 do better still (exp and gelu by 9 %, 16 KB of registers
   // allowing): its step of 96 elements would leave tails in shorter axes.
   s.vectors = cost <= 64 ? 4 : cost <= 160 ? 2 : 1;
-  if (s.vectors == 4 && k.axes.size() == 1 && !k.has_reduction() && options.registers >= 32) s.vectors = 6;
+  // Around a short body the spills of the O0 allocator weigh most, and its code compiles soon enough: sigmoid on halves
+  // runs at 1.17 of the hand-written kernel's speed instead of 0.98, for 2.8 ms instead of 1.7.
+  if (cost <= 30 && options.registers >= 32) s.profile = Profile::Carrying;
+  if (s.vectors == 4 && k.axes.size() == 1 && s.profile == Profile::Straight && options.registers >= 32) s.vectors = 6;
   if (options.registers < 16 && !k.has_reduction()) s.vectors = std::min(s.vectors, 2);
   if (has_wide_values(k)) s.vectors = std::max(1, s.vectors / 2);
   if (has_strided_access(k)) s.vectors = 1;

@@ -12,7 +12,7 @@ namespace fxjit::inline v0::codegen {
 // Which code generator settings fit the loops; src/jit applies them.
 enum class Profile : uint8_t {
   Straight,  // no value is carried round a loop but its counter: selection DAG at O0
-  Carrying,  // accumulators live in registers across iterations: the trimmed `Less` pipeline
+  Carrying,  // accumulators live in registers across iterations, or the body is short: the trimmed `Less` pipeline
 };
 
 struct Schedule {

@@ -32,6 +32,10 @@ Value* TargetHooks::scale_by_power_of_two(Ir& b, Value* x, Value*, Value* image)
   return b.CreateFMul(scaled, b.CreateBitCast(b.CreateAdd(b.CreateSub(n, half), one), x->getType()));
 }
 
+Value* TargetHooks::bound_remainder(Ir&, Value*, double) const {
+  FXJIT_UNREACHABLE("asked of targets that scale by any power");
+}
+
 std::pair<Value*, Value*> TargetHooks::split_exponent(Ir& b, Value* x) const {
   llvm::Type* int_type = like(x, b.getInt32Ty());
   // Denormals are scaled by 2^23 into the normal range.

@@ -78,6 +78,11 @@ struct TargetHooks {
   // NaN.
   virtual llvm::Value* scale_by_power_of_two(Ir& b, llvm::Value* x, llvm::Value* n, llvm::Value* image) const;
 
+  // Does scale_by_power_of_two take any n, infinities included? Then exponentials need no clamped argument, only a
+  // remainder that stays small: bound_remainder gives r, limited to +-limit, and +-limit where r is NaN.
+  virtual bool scales_by_any_power() const { return false; }
+  virtual llvm::Value* bound_remainder(Ir& b, llvm::Value* r, double limit) const;
+
   // x = m * 2^e, 0.75 <= m < 1.5, e an integral float, denormals too. 0 gives (1, -inf), +inf (1, inf); NaN and
   // negative numbers give m = NaN.
   virtual std::pair<llvm::Value*, llvm::Value*> split_exponent(Ir& b, llvm::Value* x) const;

@@ -80,6 +80,15 @@ struct Avx512Hooks final : CpuHooks {
                              {x, n, llvm::PoisonValue::get(x->getType()), b.getInt16(-1), b.getInt32(4)});
   }
 
+  bool scales_by_any_power() const override { return true; }
+
+  // vrange, the smaller magnitude with the sign of r: one instruction for the two of a clamp.
+  Value* bound_remainder(Ir& b, Value* r, double limit) const override {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_range_ps_512, {},
+                             {r, llvm::ConstantFP::get(r->getType(), limit), b.getInt32(2),
+                              llvm::PoisonValue::get(r->getType()), b.getInt16(-1), b.getInt32(4)});
+  }
+
   // The instruction by name: finding it in a comparison and a selection is 3 % of compiling a softmax.
   Value* raw_max(Ir& b, Value* x, Value* y) const override {
     if (!is_full_float(x)) return CpuHooks::raw_max(b, x, y);
