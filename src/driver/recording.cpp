@@ -1,6 +1,7 @@
 #include "driver/compile.h"
 #include "driver/function.h"
 #include "driver/signature.h"
+#include "driver/size_blind.h"
 #include "passes/infer.h"
 #include "support/log.h"
 #include "torch/import_record.h"
@@ -42,6 +43,7 @@ struct Recording::Impl {
     if (!refusal.empty()) return Failure{refusal};
     support::Timer import_timer;
     torch_::ImportOptions options;
+    bakes_sizes |= !first_that_bakes_sizes(recorder.composites()).empty();
     if (!bakes_sizes)
       for (const at::Tensor& t : inputs) options.dynamic_sizes.emplace_back(static_cast<size_t>(t.dim()), uint8_t{1});
     auto program = torch_::import_record(recorder, outputs, options);

@@ -21,4 +21,17 @@ bool has_rule(std::string_view schema);
 std::optional<std::vector<TensorTypePtr>> infer_call(const fx::Node& n, ShapeEnv& env);
 bool has_call_rule(std::string_view schema);
 
+// How split, chunk and unbind cut one dimension: each result is operand.slice(dim, start, end), for unbind with the
+// dimension gone. Empty for other calls. The dimension's size becomes a guard where it is a symbol: it decides how many
+// results there are.
+struct Part {
+  int64_t start, end;
+};
+struct Parts {
+  int64_t dim;  // from 0
+  bool select;
+  std::vector<Part> parts;
+};
+std::optional<Parts> parts_of(const fx::Node& n, ShapeEnv& env);
+
 }  // namespace fxjit::inline v0::passes

@@ -160,6 +160,23 @@ Types embedding(const Node& n, ShapeEnv& env) {
   return {{contiguous(env, *w, std::move(sizes))}};
 }
 
+Types parts(const Node& n, ShapeEnv& env) {
+  std::optional<Parts> cut = parts_of(n, env);
+  if (!cut) return {};
+  const TensorType& x = *tensor(n, 0);
+  std::vector<TensorTypePtr> types;
+  for (const Part& p : cut->parts) {
+    Dims sizes = x.sizes, strides = x.strides;
+    sizes[cut->dim] = env.constant(p.end - p.start);
+    if (cut->select) {
+      sizes.erase(sizes.begin() + cut->dim);
+      strides.erase(strides.begin() + cut->dim);
+    }
+    types.push_back(like(x, std::move(sizes), std::move(strides)));
+  }
+  return types;
+}
+
 struct Rule {
   std::string_view schema;
   Types (*apply)(const Node&, ShapeEnv&);
@@ -180,6 +197,11 @@ constexpr Rule kRules[] = {
     {"aten::batch_norm", batch_norm},
     {"aten::convolution", convolution},
     {"aten::embedding", embedding},
+    {"aten::split.Tensor", parts},
+    {"aten::split.sizes", parts},
+    {"aten::split_with_sizes", parts},
+    {"aten::chunk", parts},
+    {"aten::unbind.int", parts},
 };
 
 const Rule* find(std::string_view schema) {

@@ -203,7 +203,10 @@ void Recorder::refresh_metadata(const RecordedArg& arg, const c10::IValue& v, ui
 }
 
 void Recorder::run(const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
-  if (runs_through(op)) return op.redispatchBoxed(below, stack);
+  if (runs_through(op)) {
+    composites_.insert(c10::toString(op.operator_name()));
+    return op.redispatchBoxed(below, stack);
+  }
   RecordedCall call{op, scope_, flags_of(op), global_flags(), {}, {}};
   if (autocast_on()) call.flags |= kAutocast;
   size_t num_args = op.schema().arguments().size();

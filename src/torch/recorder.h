@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -103,6 +104,8 @@ class Recorder {
     at::Tensor tensor;
   };
   const std::vector<AttributeRecord>& attributes() const { return attributes_; }
+  // Composite operators whose interior was recorded in their place: what they computed from sizes is a constant there.
+  const std::set<std::string>& composites() const { return composites_; }
   // -1 for a tensor that was never seen, or that has died.
   ValueId find(const at::Tensor& t) const;
 
@@ -124,6 +127,7 @@ class Recorder {
   std::vector<RecordedValue> values_;
   std::vector<ValueId> inputs_;
   std::vector<AttributeRecord> attributes_;
+  std::set<std::string> composites_;
   std::unique_ptr<Table> table_;
 };
 

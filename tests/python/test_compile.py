@@ -143,6 +143,18 @@ def test_sizes_that_the_program_looks_at_are_part_of_the_key():
         same(f(x), g(x))
 
 
+@pytest.mark.parametrize("f", [torch.diff, torch.trapezoid, lambda x: torch.einsum("ij,ij->i", x, x), torch.rot90])
+def test_sizes_that_an_operator_computes_with_are_part_of_the_key(f):
+    """The insides of a composite operator are recorded: what it made of sizes is a constant of the record."""
+    g = lambda x: f(x + 1)
+    compiled = fxjit.compile(g)
+    with torch.no_grad():
+        for columns in (5, 9, 5, 12):
+            x = torch.rand(3, columns)
+            for _ in range(2):
+                torch.testing.assert_close(compiled(x), g(x))
+
+
 def test_a_size_in_the_result_follows_the_input():
     f = fxjit.compile(lambda x: (x + 1, x.size(0)))
     for n in (4, 4, 6, 6):
