@@ -23,13 +23,11 @@ PyObject* record_operator(PyObject* tracer, PyObject* function, std::initializer
       [&] { return record(tracer, Call{fx::Opcode::CallFunction, function, args.begin(), args.size(), nullptr}); });
 }
 
-#define FXJIT_OPERATORS(X)                                                                                        \
-  X(add)                                                                                                          \
-  X(sub)                                                                                                          \
-  X(mul)                                                                                                          \
-  X(truediv)                                                                                                      \
-  X(floordiv) X(mod) X(lshift) X(rshift) X(and_) X(or_) X(xor) X(matmul) X(getitem) X(eq) X(ne) X(lt) X(gt) X(le) \
-      X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
+// clang-format off: it changes its mind about such a list at each run
+#define FXJIT_OPERATORS(X) \
+  X(add) X(sub) X(mul) X(truediv) X(floordiv) X(mod) X(lshift) X(rshift) X(and_) X(or_) X(xor) X(matmul) X(getitem) \
+  X(eq) X(ne) X(lt) X(gt) X(le) X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
+// clang-format on
 
 #define FXJIT_DECLARE(name)                              \
   PyObject* fn_##name() {                                \

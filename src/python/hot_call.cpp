@@ -90,7 +90,10 @@ bool gather(const Variant& v, PyObject* const* args, PyObject** objects, c10::Te
     in[k] = tensor_of(o).unsafeGetTensorImpl();
     ++k;
   }
-  for (size_t i = 0; i < k; ++i) elements += in[i]->sym_numel().maybe_as_int().value_or(0);
+  for (size_t i = 0; i < k; ++i) {
+    if (in[i]->key_set().has(c10::DispatchKey::NestedTensor)) return false;  // these have no sizes to ask for
+    elements += in[i]->sym_numel().maybe_as_int().value_or(0);
+  }
   return true;
 }
 

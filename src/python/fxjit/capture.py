@@ -7,6 +7,7 @@ cannot stand for raises `CaptureError` with the reason, and what was read is gua
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import dis
 import functools
@@ -181,7 +182,11 @@ class CodeWatcher:
 
 
 def check_code(code: types.CodeType):
-    for instruction in dis.get_instructions(code):
+    instructions = list(dis.get_instructions(code))
+    handlers = sum(i.opname == "PUSH_EXC_INFO" for i in instructions)
+    if handlers > sum(i.opname == "WITH_EXCEPT_START" for i in instructions):
+        raise CaptureError(f"{code.co_name} catches exceptions, which a graph does not do")
+    for instruction in instructions:
         if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
             raise CaptureError(f"{code.co_name} assigns the global '{instruction.argval}'")
         if instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in code.co_freevars:
@@ -225,6 +230,82 @@ class DictGuard:
         return None
 
 
+_OPAQUE_TYPES = (torch.Tensor, torch.nn.Module, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+                 types.ModuleType, types.CodeType)
+_STATE_LIMIT = 2000  # values that a guard follows; beyond that checking costs more than the program
+
+
+class StateGuard:
+    """What is inside containers and plain objects, however deep: lists, dicts, sets, instance attributes.
+
+    dicts: those of them that can be watched; `unwatched` is true if there is something else that may change.
+    """
+
+    def __init__(self, value, label: str):
+        self.label, self.snapshots, self.dicts, self.unwatched = label, [], [], False
+        self._seen: set = set()
+        self._follow(value)
+
+    def _follow(self, value):
+        if isinstance(value, CONSTANT_TYPES) or isinstance(value, _OPAQUE_TYPES) or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if len(self._seen) > _STATE_LIMIT:
+            raise CaptureError(f"{self.label} holds more than {_STATE_LIMIT} values that would have to be guarded")
+        if isinstance(value, (list, tuple, set, frozenset, collections.deque, bytearray)):
+            self.unwatched |= not isinstance(value, (tuple, frozenset))
+            parts = tuple(value)
+            if not isinstance(value, (tuple, frozenset)):
+                self.snapshots.append((value, parts))
+        else:
+            held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+            if not isinstance(held, dict) or (held is not value and _is_library_class(type(value))):
+                return
+            parts = tuple(held.values())
+            self.snapshots.append((held, tuple(held.items())))
+            self.dicts.append(held)
+        for part in parts:
+            self._follow(part)
+
+    @staticmethod
+    def _differs(container, old):
+        new = tuple(container.items()) if isinstance(container, dict) else tuple(container)
+        if len(new) != len(old):
+            return True
+        pairs = [(a, b) for (k, a), (q, b) in zip(new, old)] if isinstance(container, dict) else zip(new, old)
+        return any(a is not b and not (type(a) is type(b) and isinstance(a, CONSTANT_TYPES)
+                                       and constant_key(a) == constant_key(b)) for a, b in pairs) or (
+            isinstance(container, dict) and [k for k, _ in new] != [k for k, _ in old])
+
+    def changed(self):
+        return self.label if any(self._differs(c, old) for c, old in self.snapshots) else None
+
+    def restore(self):
+        for container, old in self.snapshots:
+            if self._differs(container, old):
+                container.clear()
+                container.update(old) if isinstance(container, (dict, set)) else container.extend(old)
+
+
+def _is_library_class(cls) -> bool:
+    return cls.__module__.split(".")[0] in ("torch", "builtins", "collections", "functools", "fxjit")
+
+
+class FunctionGuard:
+    """A function's code and defaults. They are compared when something else led to a check: no word tells of them."""
+
+    def __init__(self, function):
+        self.function, self.old = function, self._value(function)
+
+    @staticmethod
+    def _value(f):
+        return (f.__code__, f.__defaults__, f.__kwdefaults__)
+
+    def changed(self):
+        same = all(a is b for a, b in zip(self._value(self.function), self.old))
+        return None if same else f"the function {self.function.__name__}"
+
+
 class ModuleGuard:
     """All entries of a module's dicts; parameters and buffers may be replaced by others: they are inputs."""
 
@@ -247,6 +328,17 @@ class ModuleGuard:
         return [d for d, _ in self.tables]
 
 
+_MODULE_FIELDS = frozenset(torch.nn.Module().__dict__)
+
+
+def module_state(module: torch.nn.Module, path: str):
+    """Guards on what a user's module keeps in containers and objects."""
+    if _is_library_class(type(module)):
+        return []
+    return [StateGuard(v, f"{path or 'module'}.{k}") for k, v in module.__dict__.items()
+            if k not in _MODULE_FIELDS and not k.startswith("_forward_")]
+
+
 class CellGuard:
     def __init__(self, cell, name):
         self.cell, self.name = cell, name
@@ -265,11 +357,50 @@ class CellGuard:
         return None if same else f"the closure variable '{self.name}'"
 
 
+_GLOBAL_HOOKS = [getattr(torch.nn.modules.module, n) for n in (
+    "_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")]
+
+
+def _global_names(code):
+    """Names that the code, or a function or comprehension inside it, looks up."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _global_names(constant)
+    return names
+
+
 def _global_guards(functions):
     for code, globals_ in functions.items():
-        names = [n for n in code.co_names if n in globals_]
+        names = [n for n in _global_names(code) if n in globals_]
         if names:
             yield DictGuard(globals_, names, f"globals of {code.co_name}")
+            for n in names:
+                yield StateGuard(globals_[n], f"the global '{n}'")
+                if isinstance(globals_[n], types.FunctionType):
+                    yield FunctionGuard(globals_[n])
+
+
+def target_state(target):
+    """Guards on the callable itself: closure, defaults, bound object, partial arguments, globals of its own code."""
+    guards, function = [], target
+    if isinstance(target, torch.nn.Module):
+        function = type(target).forward
+    elif isinstance(target, functools.partial):
+        guards += [StateGuard([target.args, target.keywords], "the arguments of a partial")]
+        function = target.func
+    elif isinstance(target, types.MethodType):
+        guards += [StateGuard(target.__self__, "the object of a method")]
+        function = target.__func__
+    elif not isinstance(target, types.FunctionType):
+        guards += [StateGuard(target, "the callable object")]
+        function = type(target).__call__
+    if isinstance(function, types.FunctionType):
+        guards += [FunctionGuard(function), StateGuard([function.__defaults__, function.__kwdefaults__], "default arguments")]
+        guards += closure_guards(function)
+        guards += list(_global_guards({function.__code__: function.__globals__}))
+        guards += [StateGuard(c.old, f"the closure variable '{c.name}'") for c in guards if isinstance(c, CellGuard)]
+    return guards
 
 
 def closure_guards(function):
@@ -319,7 +450,11 @@ def _flat_root(target, spec, leaves):
         for i, v in zip(tensors, values):
             filled[i] = v
         args, kwargs = pytree.tree_unflatten(filled, spec)
-        return self.target(*args, **kwargs)
+        result = self.target(*args, **kwargs)
+        now, structure = pytree.tree_flatten((args, kwargs))
+        if structure != spec or any(a is not b for a, b in zip(now, filled)):
+            raise CaptureError("the program changes a container among its arguments")
+        return result
 
     scope = {"call": call}
     exec(compile(f"def forward(self, {', '.join(names)}): return call(self, {', '.join(names)})", "/fxjit/root", "exec"),
@@ -344,54 +479,46 @@ def capture(target, spec, leaves) -> Capture:
             raise CaptureError(f"an argument is of the tensor subclass {type(leaf).__name__}")
         if not isinstance(leaf, torch.Tensor) and not isinstance(leaf, CONSTANT_TYPES):
             raise CaptureError(f"an argument is of type {type(leaf).__name__}")
+    if any(_GLOBAL_HOOKS):
+        raise CaptureError("global module hooks are registered")
     root, tracer, watcher = _flat_root(target, spec, leaves), CheckedTracer(), CodeWatcher()
     modules = dict(target.named_modules()) if isinstance(target, torch.nn.Module) else {}
     before = [ModuleGuard(m, path) for path, m in modules.items()]
-    closures = closure_guards(target)
-    contents = _container_contents(target, closures)
+    state = [g for path, m in modules.items() for g in module_state(m, path)] + target_state(target)
     try:
         with unsampled_randomness_raises(), watcher:
             graph = tracer.trace(root)
+        if what := next(filter(None, (g.changed() for g in before + state)), None):
+            raise CaptureError(f"the program writes {what}")
     except CaptureError:
-        _restore(before)
+        _restore(before, state)
         raise
     except Exception as e:  # noqa: BLE001 - whatever a Proxy made the program do, eager decides what is right
-        _restore(before)
+        _restore(before, state)
         raise CaptureError(f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from e
-    if what := next(filter(None, (g.changed() for g in before)), None):
-        _restore(before)
-        raise CaptureError(f"the program writes {what}")
-    if what := _changed_container(contents):
-        raise CaptureError(f"the program changes {what}")
     inline_composites(graph)
-    guards = before + closures + list(_global_guards(watcher.functions))
+    guards = before + state + list(_global_guards(watcher.functions))
+    guards += [DictGuard(d, [], "global module hooks") for d in _GLOBAL_HOOKS] + [_NoHooks()]
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
-    return Capture(root, graph, guards, dicts, closures, "checked FX trace")
+    dicts += [d for g in guards if isinstance(g, StateGuard) for d in g.dicts]
+    unwatched = [g for g in guards if isinstance(g, CellGuard) or isinstance(g, StateGuard) and g.unwatched]
+    return Capture(root, graph, guards, dicts, unwatched, "checked FX trace")
 
 
-def _restore(guards):
-    for g in guards:
+class _NoHooks:
+    def changed(self):
+        return "global module hooks" if any(_GLOBAL_HOOKS) else None
+
+
+def _restore(modules, state):
+    for g in modules:
         for part in g.parts:
             for k in [k for k in part.owner if k not in part.entries]:
                 del part.owner[k]
             part.owner.update({k: v for k, v in part.entries.items() if v is not _NO_VALUE})
-
-
-def _container_contents(target, closures):
-    function = target if isinstance(target, types.FunctionType) else getattr(type(target), "forward", None)
-    named = [(c.name, c.old) for c in closures]
-    if isinstance(function, types.FunctionType):
-        named += [(n, function.__globals__[n]) for n in function.__code__.co_names if n in function.__globals__]
-    return [(n, v, v.copy()) for n, v in named if isinstance(v, (list, dict, set, bytearray))]
-
-
-def _changed_container(contents):
-    for name, container, old in contents:
-        if len(container) != len(old) or any(a is not b for a, b in zip(container, old)):
-            container.clear()
-            container.extend(old) if isinstance(container, (list, bytearray)) else container.update(old)
-            return f"'{name}'"
-    return None
+    for g in state:
+        if isinstance(g, StateGuard):
+            g.restore()
 
 
 # ---- composites that were left as calls ----

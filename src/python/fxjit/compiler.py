@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import types
 import warnings
@@ -101,7 +102,15 @@ class _Companion:
     def __getattr__(self, name):
         if name == "target":
             raise AttributeError(name)
-        return getattr(self.target, name)
+        value = getattr(self.target, name)
+        if name not in _RETURN_SELF or not isinstance(self.target, torch.nn.Module):
+            return value
+
+        @functools.wraps(value)
+        def method(*args, **kwargs):
+            result = value(*args, **kwargs)
+            return self.compiled if result is self.target else result
+        return method
 
     def __setattr__(self, name, value):
         if name in _COMPANION_FIELDS or "compiled" not in self.__dict__:
@@ -115,7 +124,7 @@ class _Companion:
     # -- calls that the hot path passed on --
 
     def call(self, args, kwargs):
-        if _C.Recording.active() or torch._C._is_torch_function_mode_enabled():
+        if _is_observed():
             return self.target(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         try:
@@ -213,6 +222,16 @@ class _Companion:
         if not self.warned_grad:
             self.warned_grad = True
             warnings.warn(f"fxjit: {reason}", stacklevel=4)
+
+
+# Methods of a module that return it: of a compiled one they return the compiled one.
+_RETURN_SELF = frozenset("train eval to cpu cuda float double half bfloat16 type requires_grad_ apply to_empty".split())
+
+
+def _is_observed() -> bool:
+    """Whether something wants to see each operation: a recording, a mode of torch, torch.jit.trace."""
+    return (_C.Recording.active() or torch._C._is_torch_function_mode_enabled() or torch.jit.is_tracing()
+            or torch._C._len_torch_dispatch_stack() > 0)
 
 
 _COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "failures", "notes", "eager_reason", "warned_grad", "compiled",
@@ -362,7 +381,7 @@ class _SnapshotCompanion(_GraphCompanion):
         return self.capture_snapshot(self.snapshot, spec, leaves)
 
     def call(self, args, kwargs):
-        if _C.Recording.active() or torch._C._is_torch_function_mode_enabled():
+        if _is_observed():
             return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
         return super().call(args, kwargs)
 

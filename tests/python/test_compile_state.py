@@ -1,0 +1,162 @@
+"""What a trace rests on beside its tensor arguments: state that changes, containers, contexts, the callable itself."""
+
+import functools
+import warnings
+
+import pytest
+import torch
+import torch.nn as nn
+
+import fxjit
+
+G = {"s": 1.0}
+L = [1.0]
+
+
+class Box:
+    def __init__(self, s):
+        self.s = s
+
+    def __call__(self, x):
+        return x * self.s
+
+    def method(self, x):
+        return x * self.s
+
+
+B = Box(1.0)
+
+
+@pytest.fixture(autouse=True)
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+def configured():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cfg = {"k": 1.0}
+
+        def forward(self, x):
+            return x * self.cfg["k"]
+    return M()
+
+
+def changes():
+    """(callable, what changes the factor it multiplies by from 1 to 5)"""
+    cell, nested, args, box, m = [1.0], {"a": {"b": 1.0}}, [1.0], Box(1.0), configured()
+
+    def default(x, s=[1.0]):  # noqa: B006
+        return x * s[0]
+
+    def partial(x, s):
+        return x * s[0]
+    return {
+        "global dict": (lambda x: x * G["s"], lambda v: G.update(s=v)),
+        "global list": (lambda x: x * L[0], lambda v: L.__setitem__(0, v)),
+        "global object": (lambda x: x * B.s, lambda v: setattr(B, "s", v)),
+        "closure list": (lambda x: x * cell[0], lambda v: cell.__setitem__(0, v)),
+        "nested dict": (lambda x: x * nested["a"]["b"], lambda v: nested["a"].update(b=v)),
+        "closure object": (lambda x: x * box.s, lambda v: setattr(box, "s", v)),
+        "callable object": (box, lambda v: setattr(box, "s", v)),
+        "method": (box.method, lambda v: setattr(box, "s", v)),
+        "partial": (functools.partial(partial, s=args), lambda v: args.__setitem__(0, v)),
+        "module config": (m, lambda v: m.cfg.update(k=v)),
+        "default": (default, lambda v: default.__defaults__[0].__setitem__(0, v)),
+    }
+
+
+@pytest.mark.parametrize("what", list(changes()))
+def test_state_that_changes_is_seen(what):
+    f, change = changes()[what]
+    change(1.0)
+    c = fxjit.compile(f)
+    x = torch.ones(3)
+    try:
+        for _ in range(3):
+            assert c(x).eq(1).all()
+        change(5.0)
+        assert c(x).eq(5).all()
+    finally:
+        change(1.0)
+
+
+def test_containers_among_the_arguments_are_changed_by_the_program_alone():
+    def f(x, d, items):
+        d["k"] = x
+        items.append(x + 1)
+        return x * 2
+    c, x = fxjit.compile(f), torch.ones(2)
+    for n in range(1, 4):
+        d, items = {}, []
+        c(x, d, items)
+        assert list(d) == ["k"] and d["k"] is x and len(items) == 1
+
+
+def test_a_failed_capture_leaves_no_proxy_behind():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def forward(self, x):
+            y = x * 2
+            self.seen.append(y)
+            return y
+    m = M()
+    c = fxjit.compile(m)
+    for _ in range(3):
+        c(torch.ones(2))
+    assert [type(t) for t in m.seen] == [torch.Tensor] * 3
+
+
+def test_global_module_hooks_are_seen():
+    m = nn.Sequential(nn.Linear(4, 4), nn.Softmax(-1))
+    c, x = fxjit.compile(m), torch.randn(3, 4)
+    for _ in range(3):
+        c(x)
+    hook = nn.modules.module.register_module_forward_hook(lambda m, i, o: o * 0 + 7)
+    try:
+        assert c(x).eq(7).all()
+    finally:
+        hook.remove()
+    torch.testing.assert_close(c(x), m(x))
+
+
+def test_exceptions_that_the_program_catches():
+    def f(x):
+        try:
+            return x.view(7)
+        except RuntimeError:
+            return x * 3
+    c = fxjit.compile(f)
+    for n in (7, 7, 3, 3):
+        assert torch.equal(c(torch.ones(n)), f(torch.ones(n)))
+
+
+def test_torch_jit_trace_sees_the_operations():
+    c, x = fxjit.compile(lambda x: (x * 2).relu()), torch.randn(3, 4)
+    for _ in range(3):
+        c(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        traced = torch.jit.trace(c, x)
+    y = torch.randn(3, 4)
+    torch.testing.assert_close(traced(y), (y * 2).relu())
+
+
+def test_nested_tensors_run_as_in_eager():
+    c, x = fxjit.compile(lambda x: x * 2 + 1), torch.ones(3)
+    for _ in range(3):
+        c(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        nested = torch.nested.nested_tensor([x, x])
+    assert all(t.eq(3).all() for t in c(nested).unbind())
+
+
+def test_eval_and_to_return_the_compiled_module():
+    c = fxjit.compile(nn.Linear(2, 2))
+    assert c.eval() is c and c.train() is c and c.to(torch.float64) is c
