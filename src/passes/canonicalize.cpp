@@ -1,6 +1,8 @@
 #include "passes/canonicalize.h"
 
 #include "passes/alias.h"
+#include "passes/infer.h"
+#include "passes/typed_builder.h"
 
 namespace fxjit::inline v0::passes {
 namespace {
@@ -43,6 +45,32 @@ bool other_fits(const fx::Node& n, const TensorType& t) {
          other->tensor_type()->device == t.device;
 }
 
+// True where the caller may get the user's operand itself: what writes in place gives it back.
+bool gives_on(const fx::Node& user) { return user.op() == fx::Opcode::Output || is_inplace(schema_of(user)); }
+
+// split, chunk and unbind become a view per part that is used.
+bool parts_to_views(fx::Node* n, TypedBuilder& build) {
+  std::optional<Parts> cut = parts_of(*n, build.env());
+  if (!cut) return false;
+  const auto count = static_cast<int64_t>(cut->parts.size());
+  for (const fx::Node* user : n->users()) {
+    const bool part = is_call(*user, "_operator.getitem") && user->arg(1).is_int();
+    if (!part || user->arg(1).as_int() < 0 || user->arg(1).as_int() >= count) return false;
+  }
+  fx::Node* x = n->arg(0).as_node();
+  auto scope = build.graph().inserting_before(n);
+  build.set_origin(n);
+  for (fx::Node* user : n->users_vector()) {
+    const Part& p = cut->parts[user->arg(1).as_int()];
+    fx::Node* view = cut->select ? build.call("aten::select.int", {x, cut->dim, p.start})
+                                 : build.call("aten::slice.Tensor", {x, cut->dim, p.start, p.end, 1});
+    user->replace_all_uses_with(view);
+    build.graph().erase_node(user);
+  }
+  build.graph().erase_node(n);
+  return true;
+}
+
 }  // namespace
 
 bool returns_operand(const fx::Node& n, const TensorType& t, ShapeEnv& env) {
@@ -67,14 +95,18 @@ bool returns_operand(const fx::Node& n, const TensorType& t, ShapeEnv& env) {
 
 Result<bool> canonicalize(PassContext& context) {
   bool changed = false;
+  TypedBuilder build(*context.graph, context.env);
   for (fx::Node* n : context.graph->nodes()) {
     if (n->op() != fx::Opcode::CallFunction || n->args().size() == 0) continue;
+    if (parts_to_views(n, build)) {
+      changed = true;
+      continue;
+    }
     fx::Node* operand = n->arg(0).node_or_null();
     if (!operand || !operand->tensor_type()) continue;
     bool same = returns_operand(*n, *operand->tensor_type(), context.env);
     if (!same && !is_call(*n, "aten::detach") && !is_call(*n, "aten::alias")) continue;
-    auto replaced =
-        n->replace_all_uses_with(operand, [same](fx::Node* user) { return same || user->op() != fx::Opcode::Output; });
+    auto replaced = n->replace_all_uses_with(operand, [same](fx::Node* user) { return same || !gives_on(*user); });
     changed = changed || !replaced.empty();
     if (n->num_users() > 0) continue;  // the caller gets it
     context.graph->erase_node(n);

@@ -1,5 +1,6 @@
 // Calls that give back their operand become the operand: to() a type that it has, contiguous() of what is, dropout
 // outside training. detach() and alias() make another tensor over the same memory: they stay where the caller gets it.
+// split, chunk and unbind become a slice or select per part, which kernels can look through.
 #pragma once
 
 #include "passes/pass.h"

@@ -13,18 +13,10 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"aten::softmax.int", decompose_softmax},
-    {"aten::_softmax", decompose_softmax},
-    {"aten::log_softmax.int", decompose_log_softmax},
-    {"aten::_log_softmax", decompose_log_softmax},
-    {"aten::layer_norm", decompose_layer_norm},
-    {"aten::native_layer_norm", decompose_native_layer_norm},
+    {"aten::softmax.int", decompose_softmax},         {"aten::_softmax", decompose_softmax},
+    {"aten::log_softmax.int", decompose_log_softmax}, {"aten::_log_softmax", decompose_log_softmax},
+    {"aten::layer_norm", decompose_layer_norm},       {"aten::native_layer_norm", decompose_native_layer_norm},
     {"aten::batch_norm", decompose_batch_norm},
-    {"aten::split.Tensor", decompose_parts},
-    {"aten::split.sizes", decompose_parts},
-    {"aten::split_with_sizes", decompose_parts},
-    {"aten::chunk", decompose_parts},
-    {"aten::unbind.int", decompose_parts},
 };
 
 Decomposition find(std::string_view schema) {

@@ -22,8 +22,6 @@ fx::Node* decompose_log_softmax(const fx::Node& n, TypedBuilder& build);
 fx::Node* decompose_layer_norm(const fx::Node& n, TypedBuilder& build);
 fx::Node* decompose_native_layer_norm(const fx::Node& n, TypedBuilder& build);
 fx::Node* decompose_batch_norm(const fx::Node& n, TypedBuilder& build);
-// split, chunk and unbind: a view per part that is used, which kernels can look through.
-fx::Node* decompose_parts(const fx::Node& n, TypedBuilder& build);
 
 // The operand as float32, if it is a contiguous CPU tensor of float32 or a half type with some elements; else null.
 const TensorType* row_operand(const fx::Node* x, ShapeEnv& env);

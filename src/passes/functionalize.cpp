@@ -1,5 +1,6 @@
 #include "passes/functionalize.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "ops/shape.h"
@@ -43,6 +44,7 @@ class Functionalizer {
   Result<Node*> copied(Node* n, Node* source, const TensorType& self_type);
   Result<void> write_back();
   Result<void> rewrite_output();
+  bool shares_written(const Node& n) const;
   Result<Node*> view_of_memory(Node* n);
 
   // The tensor object that a node is: an in-place call gives back its operand.
@@ -185,14 +187,23 @@ Result<void> Functionalizer::write_back() {
   return {};
 }
 
+// True for what was made, behind the first write, of memory that a written input may share.
+bool Functionalizer::shares_written(const Node& n) const {
+  if (!first_write_ || n < *first_write_) return false;
+  for (Node* object : written_)
+    if (std::ranges::count(groups_.members(n), object) > 0) return true;
+  return false;
+}
+
 // A view that was taken of a written input behind the write, once more on the input's own memory.
 Result<Node*> Functionalizer::view_of_memory(Node* n) {
   std::vector<Node*> chain;
   Node* at = n;
-  while (at->op() == fx::Opcode::CallFunction && may_view(schema_of(*at)) && at->arg(0).is_node()) {
+  while (at->op() == fx::Opcode::CallFunction && sharing_of(*at) == Sharing::View && at->arg(0).is_node()) {
     chain.push_back(at);
     at = original_self_.contains(at) ? object_of(original_self_[at]) : at->arg(0).as_node();
   }
+  if (!is_memory_of_caller(*at) && shares_written(*n)) return cannot(n, "the caller may get a view of a written input");
   if (chain.empty() || !is_memory_of_caller(*at) || !mutated(at)) return n;
   Node* made = at;
   for (size_t i = chain.size(); i-- > 0;) {

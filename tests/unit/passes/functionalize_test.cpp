@@ -116,6 +116,14 @@ TEST(Functionalize, AViewMadeBehindTheWriteIsAViewOfTheInput) {
   expect_same_after(p, run);
 }
 
+TEST(Functionalize, ACopyMadeBehindTheWriteIsNoView) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  Node* w = p.inplace("aten::add_.Tensor", {x, 1.0, 1});
+  p.output({p.call("aten::to.dtype", {w, DType::Float16, false, false, Argument()})});
+  expect_same_after(p, run);
+}
+
 TEST(Functionalize, AViewThatOnlyTheCallerGetsMayBeOlderThanTheWrite) {
   Program p;
   Node* x = p.f32({4, 3});
@@ -163,6 +171,17 @@ TEST(Functionalize, RefusesWritesBehindAnUnknownAlias) {
   p.inplace("aten::mul_.Tensor", {y, 2.0});
   p.output({p.build.exp(maybe)});
   EXPECT_FALSE(refusal(p).empty());
+}
+
+TEST(Functionalize, RefusesToReturnWhatMayBeAViewOfAWrittenInput) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  Node* w = p.inplace("aten::mul_.Tensor", {x, 2.0});
+  Node* parts = p.build.call_as("aten::hsplit.int", {w, 3}, nullptr);
+  Node* part = p.graph->call_function(fx::builtin_function("_operator.getitem"), Argument::tuple({parts, 0}));
+  part->set_tensor_type(p.f32({4, 1})->tensor_type());
+  p.output({part});
+  EXPECT_NE(refusal(p).find("may get a view"), std::string::npos) << refusal(p);
 }
 
 TEST(Functionalize, RefusesWhatHasNoPureForm) {

@@ -5,6 +5,7 @@
 #include "passes/canonicalize.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
+#include "passes/infer.h"
 
 namespace fxjit::inline v0::passes {
 namespace {
@@ -56,6 +57,64 @@ TEST(Canonicalize, ADetachedTensorIsAnotherOneForTheCaller) {
   expect_same_after(p, run_canonicalize);
   EXPECT_EQ(p.graph->output_node()->arg(0)[0], Argument(d));
   EXPECT_EQ(d->num_users(), 1u) << "what computes reads the operand";
+}
+
+// The evaluator knows no lists of tensors: the parts are checked against what they are made of.
+TEST(Canonicalize, PartsBecomeViews) {
+  struct Case {
+    const char* schema;
+    std::vector<Argument> how;
+    std::vector<std::string> views;
+  };
+  const Case cases[] = {
+      {"aten::chunk", {3, -1}, {"aten::slice.Tensor(%x0, 1, 0, 3, 1)", "aten::slice.Tensor(%x0, 1, 6, 7, 1)"}},
+      {"aten::split.Tensor", {3, 1}, {"aten::slice.Tensor(%x0, 1, 0, 3, 1)", "aten::slice.Tensor(%x0, 1, 6, 7, 1)"}},
+      {"aten::split_with_sizes",
+       {Argument::list({1, 2, 4}), 1},
+       {"aten::slice.Tensor(%x0, 1, 0, 1, 1)", "aten::slice.Tensor(%x0, 1, 3, 7, 1)"}},
+      {"aten::unbind.int", {0}, {"aten::select.int(%x0, 0, 0)", "aten::select.int(%x0, 0, 2)"}},
+  };
+  for (const Case& c : cases) {
+    Program p;
+    Node* x = p.f32({5, 7}, true);
+    std::vector<Argument> args{x};
+    args.insert(args.end(), c.how.begin(), c.how.end());
+    Node* whole = p.build.call_as(c.schema, args, nullptr);
+    auto types = infer_call(*whole, p.env);
+    ASSERT_TRUE(types) << c.schema;
+    std::vector<Argument> results;
+    for (int i : {0, 2}) {
+      Node* part = p.graph->call_function(fx::builtin_function("_operator.getitem"), Argument::tuple({whole, i}));
+      part->set_tensor_type((*types)[i]);
+      results.emplace_back(part);
+    }
+    p.output(results);
+    PassContext context = p.context();
+    EXPECT_TRUE(*canonicalize(context));
+    for (size_t i : {0, 1}) {
+      EXPECT_NE(p.print().find(c.views[i]), std::string::npos) << c.schema << "\n" << p.print();
+      // The sizes and strides that the rule has said are those of the view.
+      const Node* view = p.graph->output_node()->arg(0)[i].as_node();
+      EXPECT_EQ(to_string(p.env, *view->tensor_type()), to_string(p.env, *(*types)[2 * i])) << c.schema;
+    }
+    verify(context);
+  }
+}
+
+TEST(Canonicalize, PartsThatEagerRefusesStay) {
+  Program p;
+  Node* x = p.f32({5, 7});
+  Node* whole = p.build.call_as("aten::split_with_sizes", {x, Argument::list({1, 2}), 1}, nullptr);
+  EXPECT_FALSE(infer_call(*whole, p.env));
+}
+
+TEST(Canonicalize, WhatIsWrittenInPlaceIsTheDetachedTensor) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  Node* d = p.call("aten::detach", {p.build.exp(x)});
+  p.output({p.inplace("aten::mul_.Tensor", {d, 2.0})});
+  PassContext c = p.context();
+  EXPECT_FALSE(*canonicalize(c));
 }
 
 TEST(Cse, EqualPureNodesBecomeOne) {
