@@ -31,7 +31,8 @@ class CaptureError(Exception):
 
 
 def is_plain_tensor(x) -> bool:
-    return type(x) is torch.Tensor or type(x) is torch.nn.Parameter
+    """A Tensor or Parameter that is no subclass and has sizes (a nested one has none)."""
+    return (type(x) is torch.Tensor or type(x) is torch.nn.Parameter) and not x.is_nested
 
 
 def constant_key(value):
@@ -476,7 +477,7 @@ def capture(target, spec, leaves) -> Capture:
     check_root(target)
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor) and not is_plain_tensor(leaf):
-            raise CaptureError(f"an argument is of the tensor subclass {type(leaf).__name__}")
+            raise CaptureError(f"an argument is a tensor of another kind: {type(leaf).__name__}, layout {leaf.layout}")
         if not isinstance(leaf, torch.Tensor) and not isinstance(leaf, CONSTANT_TYPES):
             raise CaptureError(f"an argument is of type {type(leaf).__name__}")
     if any(_GLOBAL_HOOKS):
