@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "python/fx_objects.h"
+#include "python/recursion.h"
 
 namespace fxjit::inline v0::python {
 
@@ -177,6 +178,7 @@ Argument from_python(PyObject* o, PyGraph* owner) {
   if (is_node(o)) return from_node(o, owner);
   Argument out;
   if (from_number_or_text(o, out)) return out;
+  RecursionScope scope;
   if (PyTuple_Check(o)) return from_tuple(o, owner);
   if (PyList_Check(o)) {
     // Converting an item runs no Python code that could shrink the list.

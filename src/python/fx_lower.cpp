@@ -1,6 +1,7 @@
 // create_arg: what becomes of the values that meet a trace. One description of the structure, two results: an Argument
 // where nothing in Python is asked, Python objects where a hook wants to see them.
 #include "python/fx_objects.h"
+#include "python/recursion.h"
 
 namespace fxjit::inline v0::python {
 
@@ -129,6 +130,7 @@ typename Builder::Result lower_with(Builder& b, PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
   if (is_proxy(o)) return b.node(o);
   if (is_leaf(t)) return b.leaf(o);
+  RecursionScope scope;
   if (t == &PyTuple_Type) return b.sequence(&PyTuple_GET_ITEM(o, 0), static_cast<size_t>(PyTuple_GET_SIZE(o)), false);
   if (is_list(t)) {
     // Hooks may change a list while it is lowered: its items are taken first.

@@ -297,3 +297,18 @@ def test_a_failing_callback_passes_through(fx):
 def test_functions_of_math_are_recorded(fx):
     graph = fx.Tracer().trace(lambda x: math.sqrt(x.size(0)))
     assert node_named(graph, "sqrt").target is math.sqrt
+
+
+def test_an_argument_that_contains_itself_or_is_too_deep_is_a_recursion_error():
+    import fxjit.fx
+
+    cyclic, deep = [], []
+    cyclic.append(cyclic)
+    for _ in range(50_000):
+        deep = [deep]
+    for value in (cyclic, deep):
+        graph = fxjit.fx.Graph()
+        with pytest.raises(RecursionError):
+            graph.output(value)
+        with pytest.raises(RecursionError):
+            fxjit.fx.symbolic_trace(lambda x: torch.add(x, value))
