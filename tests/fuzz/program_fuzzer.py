@@ -209,17 +209,30 @@ def tensors(value):
     return list(value) if isinstance(value, tuple) else [value]
 
 
+def nudged(t, units, generator):
+    """A copy with each element that many units up or down."""
+    if not isinstance(t, torch.Tensor) or not t.is_floating_point():
+        return t
+    signs = torch.randint(0, 2, t.shape, generator=generator) * 2.0 - 1
+    return t.clone().copy_(t.double() * (1 + units * torch.finfo(t.dtype).eps * signs))
+
+
 def perturbed(program, sizes, trial):
-    """The outputs and memories where each inexact step is up to four units off: how much a right answer may differ."""
+    """Outputs and memories with each inexact step four units off, and its operands one: how far right answers may be."""
     memories, args = make_inputs(program, sizes)
     generator = torch.Generator().manual_seed(trial)
     names = {"torch": torch, "F": F, **dict(zip(program.inputs, args))}
     for s in program.statements:
-        exec(s.line(), names)
-        target = names[s.result or s.operands[0]]
-        if (s.kind == "inexact" or "sigmoid_" in s.text) and target.is_floating_point():
-            noise = torch.rand(target.shape, generator=generator, dtype=torch.float64) * 2 - 1
-            target.copy_(target.double() * (1 + 4 * torch.finfo(target.dtype).eps * noise))
+        if s.kind == "inexact":
+            near = {**names, **{o: nudged(names[o], 1, generator) for o in s.operands}}
+            exec(s.line(), near)
+            value = near[s.result]
+            floor = torch.full_like(value, 1.0) if "gelu" in s.text or "norm" in s.text else torch.zeros_like(value)
+            names[s.result] = nudged(value, 4, generator) + (nudged(floor, 2, generator) - floor)
+        else:
+            exec(s.line(), names)
+            if "sigmoid_" in s.text:
+                names[s.operands[0]].copy_(nudged(names[s.operands[0]], 4, generator))
     return [names[o] for o in program.outputs] + memories
 
 
@@ -336,18 +349,22 @@ def shrink(program, compiler=fxjit.compile):
 
 def reproducer(program, problem):
     """A script that needs torch and fxjit alone."""
-    calls = []
-    for sizes in (program.sizes[0], program.sizes[0], program.sizes[1], program.sizes[0]):
-        memories, args = make_inputs(program, sizes)
-        values = [f"torch.as_strided(torch.tensor({flat(m)}, dtype={m.dtype}), {tuple(t.shape)}, {t.stride()}, "
-                  f"{t.storage_offset()})" for m, t in zip(memories, args)]
-        calls.append(f"    lambda: [{', '.join(values)}],")
+    first, second = program.sizes
+    calls = [f"first = {call_text(program, first)}"]
+    calls.append("second = first" if first == second else f"second = {call_text(program, second)}")
     return "\n".join([
         f"# seed {program.seed}; {problem}".replace("\n", "\n# "),
         "import torch", "import torch.nn.functional as F", "", "import fxjit", "", "", program.source(), "",
-        "calls = [", *calls, "]", "with torch.no_grad():", "    compiled = fxjit.compile(program)",
-        "    for make in calls:", "        ours, eager = make(), make()",
+        *calls, "with torch.no_grad():", "    compiled = fxjit.compile(program)",
+        "    for make in (first, first, second, first):", "        ours, eager = make(), make()",
         "        print('ours ', compiled(*ours), ours)", "        print('eager', program(*eager), eager)", ""])
+
+
+def call_text(program, sizes):
+    memories, args = make_inputs(program, sizes)
+    values = [f"torch.as_strided(torch.tensor({flat(m)}, dtype={m.dtype}), {tuple(t.shape)}, {t.stride()}, "
+              f"{t.storage_offset()})" for m, t in zip(memories, args)]
+    return f"lambda: [{', '.join(values)}]"
 
 
 def flat(memory):
