@@ -25,17 +25,31 @@ Decomposition find(std::string_view schema) {
   return nullptr;
 }
 
-// In the example call: sizes that are equal by a guard may be different expressions.
+// In the example call: sizes that are equal by a guard may be different expressions. The strides of dimensions of one
+// element are any.
 bool same_type(const ShapeEnv& env, const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
-  for (size_t d = 0; d < a.rank(); ++d)
-    if (env.hint(a.sizes[d]) != env.hint(b.sizes[d]) || env.hint(a.strides[d]) != env.hint(b.strides[d])) return false;
+  for (size_t d = 0; d < a.rank(); ++d) {
+    if (env.hint(a.sizes[d]) != env.hint(b.sizes[d])) return false;
+    if (env.hint(a.sizes[d]) != 1 && env.hint(a.strides[d]) != env.hint(b.strides[d])) return false;
+  }
   return true;
 }
 
 }  // namespace
 
 bool decomposes(std::string_view schema) { return find(schema) != nullptr; }
+
+void replace_call(fx::Node* n, fx::Node* made, const ShapeEnv& env) {
+  if (const TensorTypePtr& type = n->tensor_type()) {
+    FXJIT_CHECK(same_type(env, *made->tensor_type(), *type), "decomposing %", n->name(), " changed its type");
+    auto exact = std::make_shared<TensorType>(*made->tensor_type());
+    for (size_t d = 0; d < type->rank(); ++d)
+      if (env.hint(type->sizes[d]) == 1) exact->strides[d] = type->strides[d];
+    made->set_tensor_type(std::move(exact));
+  }
+  n->replace_all_uses_with(made);
+}
 
 const TensorType* row_operand(const fx::Node* x, ShapeEnv& env) {
   if (!x || !x->tensor_type()) return nullptr;
@@ -57,12 +71,7 @@ Result<bool> decompose(PassContext& context) {
     build.set_origin(n);
     fx::Node* value = apply(*n, build);
     if (!value) continue;
-    if (value != n) {
-      if (n->tensor_type())
-        FXJIT_CHECK(same_type(context.env, *value->tensor_type(), *n->tensor_type()), "decomposing %", n->name(),
-                    " changed its type");
-      n->replace_all_uses_with(value);
-    }
+    if (value != n) replace_call(n, value, context.env);
     context.graph->erase_node(n);
     changed = true;
   }

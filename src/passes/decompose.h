@@ -23,6 +23,10 @@ fx::Node* decompose_layer_norm(const fx::Node& n, TypedBuilder& build);
 fx::Node* decompose_native_layer_norm(const fx::Node& n, TypedBuilder& build);
 fx::Node* decompose_batch_norm(const fx::Node& n, TypedBuilder& build);
 
+// Puts `made` in the place of `n`, with the very strides that eager's result has: the elementwise operators at its end
+// may give other ones to dimensions of one element. `made` must be new. InternalError where the types differ otherwise.
+void replace_call(fx::Node* n, fx::Node* made, const ShapeEnv& env);
+
 // The operand as float32, if it is a contiguous CPU tensor of float32 or a half type with some elements; else null.
 const TensorType* row_operand(const fx::Node* x, ShapeEnv& env);
 

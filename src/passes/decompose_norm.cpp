@@ -66,7 +66,7 @@ Node* decompose_native_layer_norm(const Node& n, TypedBuilder& build) {
   if (!r.y) return nullptr;
   for (Node* user : n.users_vector()) {
     int64_t i = user->arg(1).as_int();
-    user->replace_all_uses_with(i == 0 ? r.y : i == 1 ? r.mean : r.rstd);
+    replace_call(user, i == 0 ? r.y : i == 1 ? r.mean : r.rstd, build.env());
     build.graph().erase_node(user);
   }
   return const_cast<Node*>(&n);

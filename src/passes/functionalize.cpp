@@ -159,8 +159,12 @@ Result<void> Functionalizer::rewrite(Node* n) {
   if (first_write_ && may_raise(**pure)) return cannot(n, "it may raise after another write to an input");
   const TensorType& made = *(*pure)->tensor_type();
   if (!same_sizes(env_, made, *type)) return cannot(n, "its pure form has another size");
-  if (!is_memory_of_caller(*self) && !same_layout(env_, made, *type))
-    return cannot(n, "its pure form has other strides");
+  if (!is_memory_of_caller(*self)) {
+    if (!same_layout(env_, made, *type)) return cannot(n, "its pure form has other strides");
+    auto kept = std::make_shared<TensorType>(made);
+    kept->strides = type->strides;  // those of dimensions of one element show, too
+    (*pure)->set_tensor_type(kept);
+  }
   if (is_memory_of_caller(*self) && !mutated(self)) written_.push_back(self);
   if (is_memory_of_caller(*self) && !first_write_) first_write_ = n;
   value_[self] = *pure;

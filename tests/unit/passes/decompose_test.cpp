@@ -94,6 +94,15 @@ TEST(Decompose, BatchNormOutsideOfTraining) {
   }
 }
 
+TEST(Decompose, TheStridesOfSingleElementsAreEager_s) {
+  Program p;
+  Node* x = p.call("aten::t", {p.f32({4, 1})});  // [1, 4] with strides (1, 1)
+  Node* y = p.call("aten::_softmax", {x, -1, false});
+  ASSERT_EQ(to_string(p.env, *y->tensor_type()), "f32[1, 4] (4, 1)");
+  p.output({y});
+  expect_same_after(p, run, kFloat);
+}
+
 TEST(Decompose, WhatEagerLaysOutOtherwiseStays) {
   Program p;
   Node* transposed = p.input(DType::Float32, {5, 7}, false, {1, 5});

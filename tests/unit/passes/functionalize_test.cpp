@@ -69,6 +69,14 @@ TEST(Functionalize, TheResultIsCastToWhatIsWritten) {
   expect_same_after(p, run);
 }
 
+TEST(Functionalize, TheStridesOfSingleElementsStay) {
+  Program p;
+  Node* t = p.call("aten::t", {p.f32({4, 1})});  // [1, 4] with strides (1, 1)
+  Node* y = p.call("aten::clone", {t, Argument()});
+  p.output({p.inplace("aten::add_.Tensor", {y, y, 1}), p.build.add(y, y)});
+  expect_same_after(p, run);
+}
+
 TEST(Functionalize, CopyFillAndZero) {
   Program p;
   Node* x = p.f32({4, 3});
