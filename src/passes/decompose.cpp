@@ -71,6 +71,12 @@ Result<bool> decompose(PassContext& context) {
     build.set_origin(n);
     fx::Node* value = apply(*n, build);
     if (!value) continue;
+    // Another layout than eager's (an operand with dimensions of one element in an order of their own): the call stays,
+    // and what was made for it is dead.
+    if (value != n && n->tensor_type() && !same_type(context.env, *value->tensor_type(), *n->tensor_type())) {
+      context.notes.push_back(std::string(n->name()) + ": its parts would have another layout than its result");
+      continue;
+    }
     if (value != n) replace_call(n, value, context.env);
     context.graph->erase_node(n);
     changed = true;

@@ -408,3 +408,10 @@ def test_several_threads():
     threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
     [t.start() for t in threads], [t.join() for t in threads]
     assert not wrong
+
+
+def test_a_norm_of_a_transposed_row_of_one_element_after_another_shape():
+    f = fxjit.compile(lambda x: F.layer_norm(torch.sin(x).transpose(-1, -2), (1,)))
+    for shape in ((7, 1, 3), (7, 1, 3), (7, 1, 7), (7, 1, 1)):
+        x = torch.randn(shape)
+        same(f(x), F.layer_norm(torch.sin(x).transpose(-1, -2), (1,)))
