@@ -190,13 +190,27 @@ void bind_hot_call(nb::module_& m) {
   });
   m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
   m.def("set_enabled", [](nb::handle compiled, bool on) { state_of(compiled).enabled = on; });
-  m.def("watch_dicts", [](nb::handle compiled, nb::sequence dicts) {
-    std::vector<WatchedDict> watched;
+  m.def("watch", [](nb::handle compiled, nb::sequence dicts, nb::sequence cells, nb::sequence lists) {
+    HotState fresh;
     for (nb::handle d : dicts) {
       if (!PyDict_Check(d.ptr())) throw nb::type_error("expected dicts");
-      watched.push_back({PyRef::borrow(d.ptr()), dict_version(d.ptr())});
+      fresh.watched.push_back({PyRef::borrow(d.ptr()), dict_version(d.ptr())});
     }
-    state_of(compiled).watched = std::move(watched);
+    for (nb::handle c : cells) {
+      if (!PyCell_Check(c.ptr())) throw nb::type_error("expected closure cells");
+      fresh.cells.push_back({PyRef::borrow(c.ptr()), PyRef::borrow(PyCell_GET(c.ptr()))});
+    }
+    for (nb::handle l : lists) {
+      if (!PyList_CheckExact(l.ptr())) throw nb::type_error("expected lists");
+      WatchedList w{PyRef::borrow(l.ptr()), {}};
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(l.ptr()); ++i)
+        w.items.push_back(PyRef::borrow(PyList_GET_ITEM(l.ptr(), i)));
+      fresh.lists.push_back(std::move(w));
+    }
+    HotState& s = state_of(compiled);
+    std::swap(s.watched, fresh.watched);
+    std::swap(s.cells, fresh.cells);
+    std::swap(s.lists, fresh.lists);
   });
 }
 

@@ -58,6 +58,13 @@ bool same_constant(PyObject* a, PyObject* b) {
 bool unchanged(HotState& s) {
   for (const WatchedDict& w : s.watched)
     if (dict_version(w.dict.get()) != w.version) return false;
+  for (const WatchedCell& w : s.cells)
+    if (PyCell_GET(w.cell.get()) != w.content.get()) return false;
+  for (const WatchedList& w : s.lists) {
+    if (PyList_GET_SIZE(w.list.get()) != static_cast<Py_ssize_t>(w.items.size())) return false;
+    for (size_t i = 0; i < w.items.size(); ++i)
+      if (PyList_GET_ITEM(w.list.get(), i) != w.items[i].get()) return false;
+  }
   return true;
 }
 
@@ -192,6 +199,14 @@ int compiled_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(s->slow.get());
   Py_VISIT(s->companion.get());
   for (const WatchedDict& w : s->watched) Py_VISIT(w.dict.get());
+  for (const WatchedCell& w : s->cells) {
+    Py_VISIT(w.cell.get());
+    Py_VISIT(w.content.get());
+  }
+  for (const WatchedList& w : s->lists) {
+    Py_VISIT(w.list.get());
+    for (const PyRef& item : w.items) Py_VISIT(item.get());
+  }
   for (const auto& v : s->variants) {
     if (v.use_count() > 1) continue;  // a running call holds it too
     for (const PyRef& c : v->constants) Py_VISIT(c.get());

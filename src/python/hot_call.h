@@ -63,6 +63,16 @@ struct WatchedDict {
   uint64_t version = 0;
 };
 
+// A closure cell and what was in it; a list and its items. They have no version word, but comparing a pointer is as
+// cheap; equal values in other objects are sorted out by the checked way.
+struct WatchedCell {
+  PyRef cell, content;
+};
+struct WatchedList {
+  PyRef list;
+  std::vector<PyRef> items;
+};
+
 // One way to call: which arguments are tensors, which are these constants.
 struct Variant {
   std::shared_ptr<driver::Function> function;
@@ -73,6 +83,8 @@ struct Variant {
 struct HotState {
   std::vector<std::shared_ptr<Variant>> variants;  // most recent first
   std::vector<WatchedDict> watched;
+  std::vector<WatchedCell> cells;
+  std::vector<WatchedList> lists;
   PyRef slow;       // slow(args tuple, kwargs dict or None)
   PyRef companion;  // unknown attributes are its
   bool enabled = true;

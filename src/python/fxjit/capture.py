@@ -239,11 +239,11 @@ _STATE_LIMIT = 2000  # values that a guard follows; beyond that checking costs m
 class StateGuard:
     """What is inside containers and plain objects, however deep: lists, dicts, sets, instance attributes.
 
-    dicts: those of them that can be watched; `unwatched` is true if there is something else that may change.
+    dicts, lists: those of them that can be watched; `unwatched` is true if there is something else that may change.
     """
 
     def __init__(self, value, label: str):
-        self.label, self.snapshots, self.dicts, self.unwatched = label, [], [], False
+        self.label, self.snapshots, self.dicts, self.lists, self.unwatched = label, [], [], [], False
         self._seen: set = set()
         self._follow(value)
 
@@ -254,7 +254,10 @@ class StateGuard:
         if len(self._seen) > _STATE_LIMIT:
             raise CaptureError(f"{self.label} holds more than {_STATE_LIMIT} values that would have to be guarded")
         if isinstance(value, (list, tuple, set, frozenset, collections.deque, bytearray)):
-            self.unwatched |= not isinstance(value, (tuple, frozenset))
+            if type(value) is list:
+                self.lists.append(value)
+            else:
+                self.unwatched |= not isinstance(value, (tuple, frozenset))
             parts = tuple(value)
             if not isinstance(value, (tuple, frozenset)):
                 self.snapshots.append((value, parts))
@@ -413,13 +416,17 @@ class Capture:
     """A captured program.
 
     root: the module whose attributes the graph reads; graph: one placeholder per tensor leaf of the arguments, in order
-    guards: objects with changed() -> str | None; dicts: the dicts to watch, in which every guarded entry lives, but for
-    closure cells, which are in `cells`
+    guards: objects with changed() -> str | None; dicts, cells, lists: what to watch, in which every guarded value lives,
+    unless `unwatched` is true
     """
 
-    def __init__(self, root, graph, guards, dicts, cells, way):
-        self.root, self.graph, self.way = root, graph, way
-        self.guards, self.dicts, self.cells = guards, dicts, cells
+    def __init__(self, root, graph, guards, dicts, way):
+        self.root, self.graph, self.way, self.guards = root, graph, way, guards
+        states = [g for g in guards if isinstance(g, StateGuard)]
+        self.dicts = dicts + [d for g in states for d in g.dicts]
+        self.lists = [x for g in states for x in g.lists]
+        self.cells = [g.cell for g in guards if isinstance(g, CellGuard)]
+        self.unwatched = any(g.unwatched for g in states)
         self._generic = None
 
     def generic(self, values):
@@ -501,9 +508,7 @@ def capture(target, spec, leaves) -> Capture:
     guards = before + state + list(_global_guards(watcher.functions))
     guards += [DictGuard(d, [], "global module hooks") for d in _GLOBAL_HOOKS] + [_NoHooks()]
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
-    dicts += [d for g in guards if isinstance(g, StateGuard) for d in g.dicts]
-    unwatched = [g for g in guards if isinstance(g, CellGuard) or isinstance(g, StateGuard) and g.unwatched]
-    return Capture(root, graph, guards, dicts, unwatched, "checked FX trace")
+    return Capture(root, graph, guards, dicts, "checked FX trace")
 
 
 class _NoHooks:

@@ -93,7 +93,7 @@ class _Companion:
         """Forgets every trace, specialisation and failure."""
         with self.lock:
             _C.clear_variants(self.compiled)
-            _C.watch_dicts(self.compiled, [])
+            _C.watch(self.compiled, [], [], [])
             self.variants.clear()
             self.failures.clear()
             self.notes.clear()
@@ -168,7 +168,7 @@ class _Companion:
             return None
         variant = self.variants[key] = self.make_variant(captured, leaves)
         args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
-        if args_spec_is_flat and not captured.cells:
+        if args_spec_is_flat and not captured.unwatched:
             constants = [_TENSOR if is_plain_tensor(x) else x for x in leaves]
             _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes)
         self.watch()
@@ -178,7 +178,9 @@ class _Companion:
         return capture(self.target, spec, leaves)
 
     def watch(self):
-        _C.watch_dicts(self.compiled, list({id(d): d for v in self.variants.values() for d in v.captured.dicts}.values()))
+        def all_of(field):
+            return list({id(x): x for v in self.variants.values() for x in getattr(v.captured, field)}.values())
+        _C.watch(self.compiled, all_of("dicts"), all_of("cells"), all_of("lists"))
 
     def recheck(self):
         """Compares what the traces rest on; a variant of which something really changed is dropped."""
@@ -366,7 +368,7 @@ class _GraphCompanion(_Companion):
         graph.output(graph.graph_copy(snapshot, {}))
         inline_composites(graph)
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
-        return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], [], "the graph of a GraphModule")
+        return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], "the graph of a GraphModule")
 
 
 class _SnapshotCompanion(_GraphCompanion):
