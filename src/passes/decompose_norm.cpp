@@ -28,9 +28,15 @@ Normalized normalize(const Node& n, TypedBuilder& build) {
   size_t dims = n.arg(1).is_aggregate() ? n.arg(1).size() : 0;
   if (!t || dims == 0 || dims > t->rank() || !is_parameter(n.arg(2)) || !is_parameter(n.arg(3))) return {};
   Node* x = build.cast(input, DType::Float32);
-  Node* mean = build.mean(x, dims);
+  // The mean of what is left corrects the first mean, whose rounding 1/sqrt(eps) would magnify where a row hardly
+  // varies: eager's running mean is exact on constant rows. It is one more sum in the pass that squares.
+  Node* first = build.mean(x, dims);
+  Node* rough = build.sub(x, first);
+  Node* rest = build.mean(rough, dims);
+  Node* mean = build.add(first, rest);
+  Node* var = build.sub(build.mean(build.mul(rough, rough), dims), build.mul(rest, rest));
+  Node* rstd = build.rsqrt(build.add(var, n.arg(4)));
   Node* d = build.sub(x, mean);
-  Node* rstd = build.rsqrt(build.add(build.mean(build.mul(d, d), dims), n.arg(4)));
   Node* y = build.mul(d, rstd);
   if (Node* w = n.arg(2).node_or_null()) y = build.mul(y, build.cast(w, DType::Float32));
   if (Node* b = n.arg(3).node_or_null()) y = build.add(y, build.cast(b, DType::Float32));
