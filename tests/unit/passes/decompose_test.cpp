@@ -59,11 +59,11 @@ TEST(Decompose, LayerNorm) {
 // The rounding of a mean, times 1/sqrt(eps) = 316, would show.
 TEST(Decompose, LayerNormOfConstantRowsIsZero) {
   Program p;
-  Node* x = p.f32({5, 1});
-  Node* rows = p.build.add(p.call("aten::expand", {x, Argument::list({5, 7}), false}), 0.1);
+  Node* x = p.f32({500, 1});
+  Node* rows = p.build.add(p.call("aten::expand", {x, Argument::list({500, 7}), false}), 0.1);
   p.output({p.call("aten::layer_norm", {rows, Argument::list({7}), Argument(), Argument(), 1e-5, true})});
   PassContext c = p.context();
-  ASSERT_TRUE(*decompose(c));
+  ASSERT_TRUE(run_passes(c).ok());  // kernels round their sums, the evaluator does not
   Execution e = run_program(p, 1);
   for (double v : elements(p, e.outcome.results[0])) EXPECT_EQ(v, 0);
 }
