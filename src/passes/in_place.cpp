@@ -39,8 +39,7 @@ bool same_type(const TensorType& a, const TensorType& b) {
 
 class InPlace {
  public:
-  InPlace(PassContext& context, OrderEdges& edges)
-      : context_(context), graph_(*context.graph), groups_(*context.graph), edges_(edges) {}
+  InPlace(PassContext& context, OrderEdges& edges) : graph_(*context.graph), groups_(*context.graph), edges_(edges) {}
 
   bool apply(Node* copy);
 
@@ -49,7 +48,6 @@ class InPlace {
   bool order_readers(const KernelResult& r, Node* copy, Node* input);
   void bind(const KernelResult& r, Node* source, Node* input);
 
-  PassContext& context_;
   fx::Graph& graph_;
   MemoryGroups groups_;
   OrderEdges& edges_;
