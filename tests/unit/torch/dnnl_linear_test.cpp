@@ -145,7 +145,7 @@ TEST_F(Linear, InAForkChild) {
 }
 
 TEST(LinearBinding, OtherTypesAreRefusedWithTheReason) {
-  if (fxjit_dnnl_problem()) GTEST_SKIP();
+  if (const char* why = fxjit_dnnl_problem()) GTEST_SKIP() << why;
   auto graph = fx::Graph::create();
   fx::Node* x = graph->placeholder("x");
   auto type = std::make_shared<TensorType>();
