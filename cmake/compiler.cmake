@@ -12,7 +12,8 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 find_program(FXJIT_CCACHE ccache)
 if(FXJIT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${FXJIT_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${FXJIT_CCACHE})
+  # Without these ccache passes everything by that reads a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${FXJIT_CCACHE})
 endif()
 
 # g++ looks for `ld.lld` by that name, which Debian keeps in LLVM's own folder.
@@ -37,6 +38,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 at -O2 reports both falsely on `"x" + std::to_string(i)`.
     target_compile_options(fxjit_flags INTERFACE -Wno-restrict -Wno-stringop-overflow)
   endif()
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # lets ccache see a precompiled header's text
 endif()
 if(FXJIT_SANITIZE)
   add_compile_options(-fsanitize=${FXJIT_SANITIZE} -fno-sanitize-recover=all)

@@ -46,6 +46,7 @@ endif()
 
 fxjit_floor(codegen PRIVATE fxjit_llvm)
 fxjit_floor(jit PRIVATE fxjit_llvm)
+target_precompile_headers(fxjit_codegen PRIVATE <llvm/IR/IRBuilder.h> <llvm/IR/Module.h>)
 
 set(FXJIT_CORE_FLOORS ${FXJIT_FLOORS})  # what tests of floors 0 to 6 may link
 if(FXJIT_WITH_TORCH)
@@ -54,4 +55,10 @@ if(FXJIT_WITH_TORCH)
     target_compile_definitions(fxjit_torch PRIVATE FXJIT_NO_DNNL)  # its leaves are ATen calls then
   endif()
   fxjit_floor(driver PUBLIC fxjit_libtorch)
+  # Reading ATen's headers is most of what a file of these floors costs: 3.7 s with them precompiled, 7.2 s without.
+  # Each file still includes what it needs: the preset clang builds without.
+  target_precompile_headers(fxjit_torch PRIVATE <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>)
+  target_precompile_headers(fxjit_driver REUSE_FROM fxjit_torch)
+  # g++ 12 reports an overflow falsely there once the headers are no system headers any more.
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/torch/layout.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endif()

@@ -5,6 +5,7 @@
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/decompose.h"
+#include "passes/fold.h"
 #include "passes/functionalize.h"
 #include "passes/fuse.h"
 #include "passes/infer_types.h"

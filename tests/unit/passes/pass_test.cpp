@@ -22,8 +22,8 @@ TEST(RunPasses, EveryRowIsTimedInOrder) {
     if (t.changed) changed.emplace_back(t.name);
     EXPECT_GE(t.milliseconds, 0);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"infer_types", "canonicalize", "functionalize", "decompose", "cse", "dce",
-                                             "fuse"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"infer_types", "canonicalize", "functionalize", "decompose", "fold", "cse",
+                                             "dce", "fuse"}));
   EXPECT_EQ(changed, (std::vector<std::string>{"decompose", "fuse"}));
 }
 
@@ -39,7 +39,8 @@ TEST(RunPasses, SkipLeavesPassesOut) {
 }
 
 TEST(RunPasses, EachPassMayBeSkipped) {
-  for (const char* skipped : {"infer_types", "canonicalize", "functionalize", "decompose", "cse", "dce", "fuse"}) {
+  for (const char* skipped :
+       {"infer_types", "canonicalize", "functionalize", "decompose", "fold", "cse", "dce", "fuse"}) {
     Program p;
     p.options.skip = skipped;
     p.options.verify = true;

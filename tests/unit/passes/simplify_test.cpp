@@ -1,10 +1,11 @@
-// canonicalize, cse and dce.
+// canonicalize, fold, cse and dce.
 #include <gtest/gtest.h>
 
 #include "evaluator.h"
 #include "passes/canonicalize.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
+#include "passes/fold.h"
 #include "passes/infer.h"
 
 namespace fxjit::inline v0::passes {
@@ -115,6 +116,81 @@ TEST(Canonicalize, WhatIsWrittenInPlaceIsTheDetachedTensor) {
   p.output({p.inplace("aten::mul_.Tensor", {d, 2.0})});
   PassContext c = p.context();
   EXPECT_FALSE(*canonicalize(c));
+}
+
+void run_fold(PassContext& c) { EXPECT_TRUE(fold(c).ok()); }
+
+TEST(Fold, ValuesOfTheOperand) {
+  Program p;
+  Node* x = p.input(DType::Float16, {4, 3});
+  Node* wide = p.build.cast(x, DType::Float32);
+  Node* back = p.build.cast(p.build.div(p.build.mul(wide, 1.0), 1.0), DType::Float16);
+  p.output({p.build.mul(back, 2.0)});
+  expect_same_after(p, run_fold);
+  EXPECT_NE(p.print().find("aten::mul.Tensor(%x0, 2.0)"), std::string::npos) << p.print();
+}
+
+TEST(Fold, NarrowingAndBackStays) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  p.output({p.build.mul(p.build.cast(p.build.cast(x, DType::BFloat16), DType::Float32), 2.0)});
+  PassContext c = p.context();
+  EXPECT_FALSE(*fold(c));
+  expect_same_after(p, run_fold);
+}
+
+TEST(Fold, ZeroAndOneOnlyWhereEveryBitStays) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  Node* i = p.input(DType::Int32, {4, 3});
+  p.output({p.build.mul(p.build.add(x, 0.0), 2.0),    // -0 + 0 is 0
+            p.build.mul(p.build.mul(x, 0.0), 2.0),    // NaN * 0 is NaN
+            p.build.add(p.build.mul(i, 1.0), 2.0)});  // a float
+  PassContext c = p.context();
+  EXPECT_FALSE(*fold(c)) << p.print();
+  Program q;
+  Node* y = q.f32({4, 3});
+  q.output({q.build.mul(q.build.sub(y, 0.0), 2.0)});
+  expect_same_after(q, run_fold);
+  EXPECT_EQ(q.count("aten::sub.Tensor"), 0u) << q.print();
+}
+
+TEST(Fold, TheCallerGetsATensorOfItsOwn) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  p.output({p.build.mul(x, 1.0)});
+  PassContext c = p.context();
+  EXPECT_FALSE(*fold(c));
+  expect_same_after(p, run_fold);
+}
+
+TEST(Fold, ABroadcastOperandIsNotTheResult) {
+  Program p;
+  Node* row = p.f32({1, 3});
+  Node* ones = p.call("aten::ones_like", {p.f32({4, 3}), Argument(), Argument(), Argument(), Argument(), Argument()});
+  p.output({p.build.exp(p.build.mul(row, ones))});
+  expect_same_after(p, run_fold);
+  EXPECT_EQ(p.count("aten::mul.Tensor"), 1u) << p.print();
+}
+
+TEST(Fold, OneNumberThroughout) {
+  Program p;
+  Node* x = p.f32({4, 3}, true);
+  Node* ones = p.call("aten::ones_like", {x, Argument(), Argument(), Argument(), Argument(), Argument()});
+  Node* three = p.build.add(p.build.mul(ones, 2.0), 1.0);
+  p.output({three, p.build.exp(p.build.mul(x, three))});
+  expect_same_after(p, run_fold);
+  EXPECT_EQ(p.count("aten::full_like"), 2u) << p.print();
+  EXPECT_NE(p.print().find("3.0"), std::string::npos) << p.print();
+}
+
+TEST(Fold, FunctionsAreLeftToTheKernel) {
+  Program p;
+  Node* x = p.f32({4, 3});
+  Node* ones = p.call("aten::ones_like", {x, Argument(), Argument(), Argument(), Argument(), Argument()});
+  p.output({p.build.exp(ones)});
+  PassContext c = p.context();
+  EXPECT_FALSE(*fold(c)) << "the emitted exp and the reference may differ in the last bit";
 }
 
 TEST(Cse, EqualPureNodesBecomeOne) {
