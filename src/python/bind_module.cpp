@@ -9,6 +9,8 @@ void bind_compile(nanobind::module_& m);
 }  // namespace fxjit::inline v0::python
 
 NB_MODULE(_C, m) {
+  // A compiled callable in a global lives until the process ends: that is no leak to tell the user of.
+  nanobind::set_leak_warnings(false);
   m.attr("__version__") = FXJIT_VERSION;
   fxjit::python::bind_fx(m);
   fxjit::python::bind_compile(m);

@@ -72,7 +72,7 @@ bool unchanged(HotState& s) {
 template <class T>
 struct Buffer {
   explicit Buffer(size_t n) : data(n <= kInlineTensors ? inline_.data() : (heap_ = std::vector<T>(n)).data()) {}
-  std::array<T, kInlineTensors> inline_{};
+  std::array<T, kInlineTensors> inline_;  // of pointers: not filled, which would cost as much as the guards
   std::vector<T> heap_;
   T* data;
 };
@@ -104,13 +104,18 @@ bool gather(const Variant& v, PyObject* const* args, PyObject** objects, c10::Te
   return true;
 }
 
+PyObject* wrap_owned(c10::TensorImpl*& t) {
+  return THPVariable_Wrap(at::TensorBase(c10::intrusive_ptr<c10::TensorImpl>::reclaim(std::exchange(t, nullptr))));
+}
+
 PyObject* make_result(const driver::Function::Outcome& o, PyObject** objects, c10::TensorImpl** out, size_t results) {
+  const auto& structure = static_cast<const PyStructure&>(o.structure->as_object());
+  const bool one = results == 1 && o.outputs.size() == 1 && o.outputs[0].kind == driver::OutputSource::Result;
+  if (one && structure.kind == PyStructure::Single && out[0]) return wrap_owned(out[0]);
   Buffer<PyRef> made(results), leaves(o.outputs.size());
   for (size_t i = 0; i < results; ++i) {
     if (!out[i]) continue;
-    auto owned = c10::intrusive_ptr<c10::TensorImpl>::reclaim(out[i]);
-    out[i] = nullptr;
-    made.data[i] = PyRef::steal(THPVariable_Wrap(at::TensorBase(std::move(owned))));
+    made.data[i] = PyRef::steal(wrap_owned(out[i]));
     if (!made.data[i]) return nullptr;
   }
   for (size_t i = 0; i < o.outputs.size(); ++i) {
@@ -118,7 +123,6 @@ PyObject* make_result(const driver::Function::Outcome& o, PyObject** objects, c1
     leaves.data[i] =
         source.kind == driver::OutputSource::Input ? PyRef::borrow(objects[source.index]) : made.data[source.index];
   }
-  const auto& structure = static_cast<const PyStructure&>(o.structure->as_object());
   return structure.build(std::span(leaves.data, o.outputs.size()));
 }
 
@@ -132,6 +136,7 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
   if (!gather(v, args, objects.data, in.data, elements)) return nullptr;
   size_t results = v.function->max_results();
   Buffer<c10::TensorImpl*> out(results);
+  std::fill_n(out.data, results, nullptr);  // a specialisation may have fewer than the largest
   driver::Function::Outcome outcome;
   try {
     if (elements > kReleaseGilElements) {
