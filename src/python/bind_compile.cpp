@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+#include <torch/headeronly/version.h>
 
 #include "codegen/forward/forward_plan.h"
 #include "fxjit/errors.h"
@@ -12,6 +13,7 @@
 #include "python/generic.h"
 #include "python/hot_call.h"
 #include "python/torch_python.h"
+#include "torch/dnnl_linear.h"
 
 namespace nb = nanobind;
 
@@ -227,6 +229,8 @@ void bind_compile(nb::module_& m) {
     }
   });
   if (!add_compiled_type(m.ptr())) nb::raise_python_error();
+  m.def("prefer_dnnl", &torch_::prefer_dnnl);
+  m.attr("built_with_torch") = TORCH_VERSION;
   bind_function(m);
   bind_recording(m);
   bind_generic(m);

@@ -8,6 +8,8 @@ Result<std::unique_ptr<HostCall>> bind_dnnl_linear(const fx::Node&, const Binder
   return Failure{"fxjit was built without oneDNN's headers"};
 }
 
+void prefer_dnnl(const std::string&) {}
+
 }  // namespace fxjit::inline v0::torch_
 
 #else
@@ -226,6 +228,8 @@ Result<std::unique_ptr<HostCall>> bind_dnnl_linear(const fx::Node& node, const B
                                                   binder.slot_of(node.arg(1).as_node()),
                                                   bias ? binder.slot_of(bias) : -1, results[0], *std::move(aten)));
 }
+
+void prefer_dnnl(const std::string& path) { fxjit_dnnl_set_path(path.c_str()); }
 
 }  // namespace fxjit::inline v0::torch_
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fxjit/api.h"
 #include "fxjit/fx/node.h"
 #include "fxjit/tensor_type.h"
 #include "support/result.h"
@@ -22,6 +23,10 @@ namespace fxjit::inline v0::torch_ {
 // each call, and the packed form is rebuilt when one differs. Partial writes through .data may go unnoticed.
 Result<std::unique_ptr<HostCall>> bind_dnnl_linear(const fx::Node& node, const Binder& binder,
                                                    const std::vector<int32_t>& results);
+
+// Where to look for oneDNN before the place configured at build time and the system's; a file name. Without effect once
+// the library was looked for.
+FXJIT_API void prefer_dnnl(const std::string& path);
 
 // A hash of up to 64 elements spread evenly over `count` floats, the first and the last among them.
 uint64_t sample_checksum(const float* data, int64_t count);

@@ -1,11 +1,23 @@
 """fxjit: PyTorch programs as FX graphs, and FX graphs as machine code."""
 
-import torch
+from . import _platform
 
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 11):
-    raise ImportError(f"fxjit needs torch 2.11, found {torch.__version__}: pip install 'torch==2.11.*'")
+_platform.check_interpreter()
 
-from . import _C  # noqa: E402
+import torch  # noqa: E402, F401 - loads the libraries that the extension links
+
+try:
+    from . import _C
+except ImportError as e:
+    if "undefined symbol" not in str(e):
+        raise
+    raise ImportError(f"fxjit's extension does not fit torch {torch.__version__}: {e}; "
+                      "build fxjit against it, or install the torch that it was built for") from e
+
+_platform.check_torch(_C.built_with_torch)
+if (_path := _platform.find_onednn()) is not None:
+    _C.prefer_dnnl(_path)
+
 from ._C import __version__  # noqa: E402
 from . import fx  # noqa: E402
 
@@ -18,7 +30,7 @@ fx._configure(InternalError)
 
 
 def __getattr__(name):
-    if name in ("compile", "explain", "CompileError"):
+    if name == "compile":
         from . import compiler
 
         return getattr(compiler, name)
