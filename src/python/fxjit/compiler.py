@@ -306,6 +306,8 @@ class _Recorder(SnapshotInterpreter):
             return False
         if n.op == "call_module":
             sub = self.module.get_submodule(n.target)
+            if getattr(type(sub), "reads_sizes_only", False):
+                return True
             if has_hooks(sub) or "forward" in sub.__dict__ or not type(sub).__module__.startswith("torch.nn"):
                 self.recording.refuse(f"{n.name} calls the Python module {type(sub).__name__}")
             return type(sub) not in _SIZE_BLIND_MODULES
@@ -364,8 +366,15 @@ class _GraphCompanion(_Companion):
         placeholders = [n for n in snapshot.nodes if n.op == "placeholder"]
         if len(placeholders) != len(leaves) or any(n.target.startswith("*") for n in placeholders):
             raise CaptureError("the arguments are not one tensor for each placeholder")
+        higher = next((n for n in snapshot.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)), None)
+        if higher is not None:  # has no kernel under the recorder's dispatch key
+            raise CaptureError(f"{higher.name} calls the higher-order operator {higher.target.name()}")
         graph = fx.Graph()
-        graph.output(graph.graph_copy(snapshot, {}))
+        result = graph.graph_copy(snapshot, {})
+        try:
+            graph.output(snapshot._codegen.process_outputs(result))
+        except (TypeError, NotImplementedError, ValueError) as e:
+            raise CaptureError(f"the graph's calling convention builds its result in Python: {e}") from e
         inline_composites(graph)
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
         return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], "the graph of a GraphModule")
@@ -399,7 +408,7 @@ def snapshot_executor(module: fx.GraphModule):
 def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A001 - the name that users know
     """Compiles a callable: the first call runs eagerly and is recorded, later ones run machine code.
 
-    obj: an nn.Module, a function, or a GraphModule of fxjit.fx or torch.fx
+    obj: an nn.Module, a function, a GraphModule of fxjit.fx or torch.fx, or a torch.export.ExportedProgram
     strict: what cannot be compiled raises RuntimeError with the reason, instead of running in ATen or Python
     fast_math: allows contraction, reassociation and approximations beyond eager's rounding
     options: the others of the table in docs/options.md; an unknown one is a TypeError that names those there are
@@ -410,7 +419,7 @@ def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A00
     _C.check_options(options)
     if obj is None:
         return lambda f: compile(f, **options)
-    if isinstance(obj, torch.fx.GraphModule):
+    if isinstance(obj, (torch.fx.GraphModule, torch.export.ExportedProgram)):
         from .interop import from_torch
         obj = from_torch(obj)
     if not callable(obj):

@@ -12,6 +12,13 @@ from .interpreter import Interpreter, Transformer
 from . import _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
 
 
+def from_exported(program):
+    """A torch.export.ExportedProgram as a GraphModule; the same as GraphModule.from_torch(program)."""
+    from ..interop import from_exported as imported
+
+    return imported(program)
+
+
 def _configure(internal_error):
     import torch
 
@@ -43,6 +50,7 @@ __all__ = [
     "Tracer",
     "TracerBase",
     "Transformer",
+    "from_exported",
     "has_side_effect",
     "is_always_leaf",
     "is_fx_tracing",

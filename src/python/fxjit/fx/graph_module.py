@@ -1,5 +1,6 @@
 """GraphModule: a graph with the attributes that it uses, as an nn.Module."""
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -99,6 +100,65 @@ class GraphModule(torch.nn.Module):
 
             executor = self.__dict__["_executor"] = snapshot_executor(self)
         return executor(*args)
+
+    # ---- from and to torch ----
+
+    @staticmethod
+    def from_torch(module):
+        """The same graph as a torch.fx.GraphModule's or a torch.export.ExportedProgram's, attributes shared."""
+        from ..interop import from_torch
+
+        return from_torch(module)
+
+    def to_torch(self):
+        """The same graph as a torch.fx.GraphModule, attributes shared."""
+        from ..interop import to_torch
+
+        return to_torch(self)
+
+    # ---- observers of changes ----
+
+    def _register_replace_node_hook(self, f):
+        """f(old=Node, new=name, user=Node) before a user's input is replaced."""
+        self._add_hook("_replace_hooks", f)
+
+    def _register_create_node_hook(self, f):
+        """f(node) after a node was made."""
+        self._add_hook("_create_node_hooks", f)
+
+    def _register_erase_node_hook(self, f):
+        """f(node) before a node is erased."""
+        self._add_hook("_erase_node_hooks", f)
+
+    def _register_deepcopy_hook(self, f):
+        """f(new module) after a deep copy."""
+        self._add_hook("_deepcopy_hooks", f)
+
+    def _add_hook(self, table, f):
+        if not callable(f):
+            raise AssertionError(f"{table[1:-1]} must be a callable.")
+        getattr(self, table).append(f)
+
+    def _unregister_replace_node_hook(self, f):
+        self._replace_hooks.remove(f)
+
+    def _unregister_create_node_hook(self, f):
+        self._create_node_hooks.remove(f)
+
+    def _unregister_erase_node_hook(self, f):
+        self._erase_node_hooks.remove(f)
+
+    def _unregister_deepcopy_hook(self, f):
+        self._deepcopy_hooks.remove(f)
+
+    @contextlib.contextmanager
+    def _set_replace_hook(self, f):
+        """A replace hook for the length of a with block."""
+        self._register_replace_node_hook(f)
+        try:
+            yield
+        finally:
+            self._unregister_replace_node_hook(f)
 
     # ---- submodules ----
 
