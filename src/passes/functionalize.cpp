@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "kernel/lower/lower.h"
 #include "ops/shape.h"
 #include "passes/alias.h"
 #include "passes/typed_builder.h"
@@ -161,6 +162,9 @@ Result<void> Functionalizer::rewrite(Node* n) {
   if (!same_sizes(env_, made, *type)) return cannot(n, "its pure form has another size");
   if (!is_memory_of_caller(*self)) {
     if (!same_layout(env_, made, *type)) return cannot(n, "its pure form has other strides");
+    // A kernel writes what it is told to; ATen makes the strides of its own, which show in dimensions of one element.
+    if (made.strides != type->strides && !kernel::can_fuse(env_, *pure))
+      return cannot(n, "its pure form, an ATen call, has other strides");
     auto kept = std::make_shared<TensorType>(made);
     kept->strides = type->strides;  // those of dimensions of one element show, too
     (*pure)->set_tensor_type(kept);

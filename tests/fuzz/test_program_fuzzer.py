@@ -14,15 +14,12 @@ import fxjit
 sys.path.insert(0, str(Path(__file__).parent))
 import program_fuzzer as fuzzer  # noqa: E402
 
-# Seeds whose programs differ for a reason that docs/known-gaps.md names.
-KNOWN = {59}  # strides of a dimension of size 1, written in place
-
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_random_programs_equal_eager(first):
     for seed in range(first, first + 50):
         program = fuzzer.generate(seed)
-        problem = None if seed in KNOWN else fuzzer.check(program)
+        problem = fuzzer.check(program)
         if problem:
             least = fuzzer.shrink(program)
             pytest.fail(fuzzer.reproducer(least, fuzzer.check(least) or problem), pytrace=False)

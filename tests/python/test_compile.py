@@ -415,3 +415,16 @@ def test_a_norm_of_a_transposed_row_of_one_element_after_another_shape():
     for shape in ((7, 1, 3), (7, 1, 3), (7, 1, 7), (7, 1, 1)):
         x = torch.randn(shape)
         same(f(x), F.layer_norm(torch.sin(x).transpose(-1, -2), (1,)))
+
+
+def test_a_part_written_in_place_keeps_its_strides():
+    def program(x):
+        part = x.double().chunk(2, -1)[0]
+        part.sigmoid_()
+        return part
+    x = torch.rand(1, 65)
+    compiled = fxjit.compile(program)
+    with torch.no_grad():
+        for _ in range(3):
+            y, expected = compiled(x), program(x)
+            assert y.stride() == expected.stride() == (65, 1) and torch.equal(y, expected)
