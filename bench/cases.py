@@ -250,3 +250,12 @@ def additions(count):
         return x
 
     return fn
+
+
+def repeated_pattern(x, matches=1000, others=18):
+    """`matches` times sin and relu, with `others` calls before each: what replace_pattern is timed on."""
+    for _ in range(matches):
+        for _ in range(others):
+            x = torch.neg(x)
+        x = torch.relu(torch.sin(x))
+    return x

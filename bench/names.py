@@ -2,4 +2,4 @@
 
 LABEL = {"copy": "copy", "eager": "eager", "inductor": "torch.compile", "jax": "JAX", "hand": "hand", "fxjit": "fxjit"}
 EVERYONE = list(LABEL)
-EXTRA = ["compile", "call", "trace"]  # what is measured beside the cases, with one thread only
+EXTRA = ["compile", "call", "trace", "rewrite"]  # what is measured beside the cases, with one thread only

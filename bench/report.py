@@ -153,10 +153,13 @@ def other_gates(measured, cpp):
         ratios = [t / o for t, o in zip(theirs, ours)]
         title = "trace 20,000 additions" + (", create_node overridden" if kind == "overridden" else "")
         yield Gate(f"{title}: speed of torch.fx", f"≥ {limit} ×", median(ratios), limit, False, absent, spread(ratios))
+    ratios = [t / o for t, o in zip(measured.extra("rewrite", "torch"), measured.extra("rewrite", "fxjit"))]
+    title = "replace_pattern, 1,000 matches in 20,000 nodes: speed of torch.fx"
+    yield Gate(title, "≥ 20 ×", median(ratios), 20, False, absent, spread(ratios))
 
 
 def overhead_table(measured, cpp):
-    """Compile, call and trace times of everyone, for the reader; the gates have rows of their own."""
+    """Compile, call, trace and rewrite times of everyone, for the reader; the gates have rows of their own."""
     rows = []
     for name in ("eager", "inductor", "jax", "fxjit"):
         rows.append((f"call Foo on 16 elements, {LABEL[name]}, µs", measured.extra("call", name)))
@@ -169,6 +172,8 @@ def overhead_table(measured, cpp):
     for key in ("torch_plain", "torch_overridden", "fxjit_plain", "fxjit_overridden"):
         who, kind = key.split("_")
         rows.append((f"trace 20,000 additions, {who}.fx, {kind}, ms", measured.extra("trace", key)))
+    for who in ("torch", "fxjit"):
+        rows.append((f"replace_pattern, 1,000 matches in 20,000 nodes, {who}.fx, ms", measured.extra("rewrite", who)))
     filled = [[what, number(median(values)) + spread(values)] for what, values in rows if values]
     return table(["what", "median (range)"], filled)
 

@@ -6,6 +6,7 @@
 namespace fxjit::inline v0::python {
 void bind_fx(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
+void bind_fx_rewrite(nanobind::module_& m);
 }  // namespace fxjit::inline v0::python
 
 NB_MODULE(_C, m) {
@@ -14,4 +15,5 @@ NB_MODULE(_C, m) {
   m.attr("__version__") = FXJIT_VERSION;
   fxjit::python::bind_fx(m);
   fxjit::python::bind_compile(m);
+  fxjit::python::bind_fx_rewrite(m);
 }

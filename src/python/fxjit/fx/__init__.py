@@ -9,7 +9,8 @@ from .proxy import Attribute, GraphAppendingTracer, Proxy, TraceError, TracerBas
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, is_always_leaf, is_fx_tracing, symbolic_trace, wrap
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
-from . import _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
+from .subgraph_rewriter import replace_pattern
+from . import _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy, subgraph_rewriter
 
 
 def from_exported(program):
@@ -56,6 +57,7 @@ __all__ = [
     "is_fx_tracing",
     "map_aggregate",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]
