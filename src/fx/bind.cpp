@@ -60,7 +60,9 @@ std::vector<std::pair<Node*, Argument>> bind_arguments(const Graph& graph, std::
     }
   }
   if (next < args.size()) {
-    throw TypeError(concat("forward() takes ", next, " positional arguments but ", args.size(), " were given"));
+    throw TypeError(concat("forward() takes ", next,
+                           next == 1 ? " positional argument but " : " positional arguments but ", args.size(),
+                           args.size() == 1 ? " was given" : " were given"));
   }
   keywords.expect_none_left();
   return bound;

@@ -102,7 +102,7 @@ const Mistake kMistakes[] = {
     {"too few arguments", [] { run(Sum().graph, {}); }, ErrorKind::Runtime,
      "Expected positional argument for parameter x"},
     {"too many arguments", [] { run(Sum().graph, {1, 2}); }, ErrorKind::Type,
-     "takes 1 positional arguments but 2 were given"},
+     "takes 1 positional argument but 2 were given"},
     {"an operator that fails", [] { run(Sum().graph, {fx::Value("a")}); }, ErrorKind::Type, "While executing %add"},
     // ---- options ----
     {"an unknown option", [] { Options().set("strickt", "1"); }, ErrorKind::Type, "strict"},
