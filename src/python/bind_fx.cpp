@@ -228,9 +228,10 @@ PyObject* configure(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef functions[] = {
-    {"map_arg", as_method(map_arg), METH_FASTCALL | METH_KEYWORDS, "map_arg(a, fn): fn applied to each Node in a."},
+    {"map_arg", as_method(map_arg), METH_FASTCALL | METH_KEYWORDS,
+     "map_arg($module, a, fn)\n--\n\nfn applied to each Node in a."},
     {"map_aggregate", as_method(map_aggregate), METH_FASTCALL | METH_KEYWORDS,
-     "map_aggregate(a, fn): fn applied to each leaf of a."},
+     "map_aggregate($module, a, fn)\n--\n\nfn applied to each leaf of a."},
     {"load_values", as_method(load), METH_FASTCALL | METH_KEYWORDS,
      "load_values(a, env): a with nodes replaced by their values in the dict env, in plain containers."},
     {"find_proxy", find_proxy, METH_O, "The first Proxy in a structure, or None."},

@@ -246,16 +246,29 @@ PyObject* graph_clear_meta(PyObject* o, PyObject*) {
 
 PyMethodDef graph_methods[] = {
     {"create_node", as_method(graph_create_node), METH_FASTCALL | METH_KEYWORDS,
-     "create_node(op, target, args=None, kwargs=None, name=None, type_expr=None): a node at the insert point."},
-    {"erase_node", graph_erase_node, METH_O, "Remove a node that nobody uses."},
-    {"node_copy", as_method(graph_node_copy), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"graph_copy", as_method(graph_graph_copy), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"lint", graph_lint, METH_NOARGS, "Check ownership, order, names, opcodes and targets."},
+     "create_node($self, op, target, args=None, kwargs=None, name=None, type_expr=None)\n--\n\n"
+     "Makes a node at the insert point."},
+    {"erase_node", as_method(one_argument<"erase_node", "to_erase", graph_erase_node>), METH_FASTCALL | METH_KEYWORDS,
+     "erase_node($self, to_erase)\n--\n\nRemove a node that nobody uses."},
+    {"node_copy", as_method(graph_node_copy), METH_FASTCALL | METH_KEYWORDS,
+     "node_copy($self, node, arg_transform=None)\n--\n\n"
+     "Copies a node into this graph; arg_transform says what its input nodes become, by default themselves."},
+    {"graph_copy", as_method(graph_graph_copy), METH_FASTCALL | METH_KEYWORDS,
+     "graph_copy($self, g, val_map, return_output_node=False)\n--\n\n"
+     "Copies the nodes of g but its output to the insert point; val_map says what nodes of g are here already, and is "
+     "filled. Returns what g returns, mapped; with return_output_node a pair of that and the output node of g."},
+    {"lint", graph_lint, METH_NOARGS, "lint($self)\n--\n\nCheck ownership, order, names, opcodes and targets."},
     {"_eliminate_dead_code", as_method(graph_dce), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"find_nodes", as_method(graph_find_nodes), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"output_node", graph_output_node, METH_NOARGS, nullptr},
-    {"inserting_before", as_method(graph_inserting_before), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"inserting_after", as_method(graph_inserting_after), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"find_nodes", as_method(graph_find_nodes), METH_FASTCALL | METH_KEYWORDS,
+     "find_nodes($self, *, op, target=None, sort=True)\n--\n\nThe nodes of an opcode and target; in program order if "
+     "sort."},
+    {"output_node", graph_output_node, METH_NOARGS, "output_node($self)\n--\n\nThe output node."},
+    {"inserting_before", as_method(graph_inserting_before), METH_FASTCALL | METH_KEYWORDS,
+     "inserting_before($self, n=None)\n--\n\nNew nodes go before n, None: to the start; until the end of the with "
+     "statement."},
+    {"inserting_after", as_method(graph_inserting_after), METH_FASTCALL | METH_KEYWORDS,
+     "inserting_after($self, n=None)\n--\n\nNew nodes go behind n, None: to the end; until the end of the with "
+     "statement."},
     {"_create_name", graph_create_name, METH_O, nullptr},
     {"_target_to_str", graph_target_to_str, METH_O, nullptr},
     {"_format_tabular", graph_tabular, METH_NOARGS, nullptr},

@@ -272,7 +272,7 @@ PyMethodDef proxy_methods[] = {
     {"__torch_function__", as_method(proxy_torch_function), METH_FASTCALL | METH_KEYWORDS | METH_CLASS, nullptr},
     {"__deepcopy__", proxy_deepcopy, METH_O, nullptr},
     {"__copy__", proxy_copy, METH_NOARGS, nullptr},
-    {"keys", proxy_keys, METH_NOARGS, nullptr},
+    {"keys", proxy_keys, METH_NOARGS, "keys($self)\n--\n\nWhat `**proxy` asks for; the tracer's keys() answers."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -282,6 +282,8 @@ void* slot(F* f) {
 }
 
 PyType_Slot proxy_slots[] = {
+    {Py_tp_doc,
+     const_cast<char*>("Proxy(node, tracer=None)\n--\n\nA value of a graph: what is done to it is recorded.")},
     {Py_tp_init, slot(proxy_init)},
     {Py_tp_new, slot(PyType_GenericNew)},
     {Py_tp_dealloc, slot(proxy_dealloc)},
@@ -322,8 +324,15 @@ constexpr unsigned int kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPF
 PyType_Spec proxy_spec = {"fxjit.fx.proxy.Proxy", sizeof(PyProxy), 0, kFlags, proxy_slots};
 
 PyType_Slot attribute_slots[] = {
-    {Py_tp_init, slot(attribute_init)}, {Py_tp_dealloc, slot(proxy_dealloc)}, {Py_tp_traverse, slot(proxy_traverse)},
-    {Py_tp_clear, slot(proxy_clear)},   {Py_tp_members, attribute_members},   {0, nullptr},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Attribute(root, attr)\n--\n\nAn attribute of a proxy: becomes a node when it is used as a value.")},
+    {Py_tp_init, slot(attribute_init)},
+    {Py_tp_dealloc, slot(proxy_dealloc)},
+    {Py_tp_traverse, slot(proxy_traverse)},
+    {Py_tp_clear, slot(proxy_clear)},
+    {Py_tp_members, attribute_members},
+    {0, nullptr},
 };
 PyType_Spec attribute_spec = {"fxjit.fx.proxy.Attribute", sizeof(PyProxy), 0, kFlags, attribute_slots};
 

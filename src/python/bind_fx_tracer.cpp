@@ -269,14 +269,15 @@ void tracer_dealloc(PyObject* o) {
 
 PyMethodDef tracer_methods[] = {
     {"create_proxy", as_method(tracer_create_proxy), METH_FASTCALL | METH_KEYWORDS,
-     "create_proxy(kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None): lowers the "
-     "arguments, "
-     "makes the node and wraps it."},
+     "create_proxy($self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None)\n--\n\n"
+     "Lowers the arguments, makes the node and wraps it."},
     {"create_node", as_method(tracer_create_node), METH_FASTCALL | METH_KEYWORDS,
-     "create_node(kind, target, args, kwargs, name=None, type_expr=None): the one place where nodes are made; args and "
-     "kwargs are lowered already."},
-    {"create_arg", tracer_create_arg, METH_O, "Lowers a value to what a node may hold."},
-    {"proxy", tracer_proxy, METH_O, "The Proxy of a node."},
+     "create_node($self, kind, target, args, kwargs, name=None, type_expr=None)\n--\n\n"
+     "The one place where nodes are made; args and kwargs are lowered already."},
+    {"create_arg", as_method(one_argument<"create_arg", "a", tracer_create_arg>), METH_FASTCALL | METH_KEYWORDS,
+     "create_arg($self, a)\n--\n\nLowers a value to what a node may hold."},
+    {"proxy", as_method(one_argument<"proxy", "node", tracer_proxy>), METH_FASTCALL | METH_KEYWORDS,
+     "proxy($self, node)\n--\n\nThe Proxy of a node."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef tracer_getset[] = {

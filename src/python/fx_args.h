@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <string>
 
 #include "python/fx_objects.h"
@@ -59,6 +60,24 @@ inline bool is_given(PyObject* o) { return o && o != Py_None; }
 template <class F>
 PyCFunction as_method(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+// A name as a template argument.
+template <size_t N>
+struct Name {
+  constexpr Name(const char (&s)[N]) { std::copy_n(s, N, text); }  // NOLINT: a literal is a name
+  char text[N];
+};
+
+// F(self, argument), whose argument may be given by name: what METH_O cannot do.
+template <Name Function, Name Parameter, auto F>
+PyObject* one_argument(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
+  if (n == 1 && !kw) return F(self, args[0]);
+  return guarded([&] {
+    PyObject* a[1];
+    parse_args(Function.text, {Parameter.text}, 1, args, n, kw, a);
+    return F(self, a[0]);
+  });
 }
 
 }  // namespace fxjit::inline v0::python

@@ -2,6 +2,7 @@
 
 from torch.fx.operator_schemas import (
     ArgsKwargsPair,
+    check_for_mutable_operation,
     create_type_hint,
     get_signature_for_torch_op,
     normalize_function,
@@ -11,6 +12,7 @@ from torch.fx.operator_schemas import (
 
 __all__ = [
     "ArgsKwargsPair",
+    "check_for_mutable_operation",
     "create_type_hint",
     "get_signature_for_torch_op",
     "normalize_function",
