@@ -254,6 +254,7 @@ PyGetSetDef proxy_getset[] = {
     {"node", get_node, set_node_attr, nullptr, nullptr},
     {"tracer", get_tracer, set_tracer, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"__class__", proxy_class, nullptr, "torch.fx's class of the same name, for isinstance in programs", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMemberDef proxy_members[] = {

@@ -155,6 +155,9 @@ fx::Node* proxy_node_of_struct(PyObject* proxy, PyGraph** graph);  // the same, 
 PyObject* proxy_tracer(PyObject* proxy);                           // borrowed
 // Proxy.__torch_function__: `kwargs` may be null.
 PyObject* torch_function(PyObject* cls, PyObject* function, PyObject* args, PyObject* kwargs);
+// proxy.__class__. Libraries ask isinstance(x, torch.fx.Proxy) to know that they are traced: ours say yes. Subclasses
+// stand for themselves.
+PyObject* proxy_class(PyObject* proxy, void*);
 PyObject* new_proxy(PyGraph* g, fx::Node* n, PyObject* tracer);
 unsigned int hooks_of(PyTracer* t);
 

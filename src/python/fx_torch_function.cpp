@@ -63,4 +63,13 @@ PyObject* torch_function(PyObject* cls, PyObject* function, PyObject* args, PyOb
   return record(tracers[0], call);
 }
 
+PyObject* proxy_class(PyObject* proxy, void*) {
+  return guarded([&]() -> PyObject* {
+    PyTypeObject* type = Py_TYPE(proxy);
+    if (type != state().proxy && type != state().attribute) return Py_NewRef(reinterpret_cast<PyObject*>(type));
+    static PyObject* const module = check(PyImport_ImportModule("torch.fx.proxy"));
+    return check(PyObject_GetAttrString(module, type == state().proxy ? "Proxy" : "Attribute"));
+  });
+}
+
 }  // namespace fxjit::inline v0::python

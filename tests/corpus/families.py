@@ -72,16 +72,26 @@ def transformers_cases(everything):
 
 
 def make_transformer(transformers, key):
-    """The bare model of an architecture with two layers; arguments but the first have their defaults."""
+    """The bare model of an architecture with two layers."""
     config = transformers.AutoConfig.for_model(key)
     for name in ("num_hidden_layers", "n_layer", "num_layers", "encoder_layers", "decoder_layers", "n_layers"):
         if isinstance(getattr(config, name, None), int):
             with contextlib.suppress(Exception):
                 setattr(config, name, 2)
-    model = model_of(lambda: transformers.AutoModel.from_config(config))
-    parameters = list(inspect.signature(model.forward).parameters.values())
-    fixed = {p.name: p.default for p in parameters[1:] if p.default is not p.empty}
-    return model, fixed
+    return FirstArgument(model_of(lambda: transformers.AutoModel.from_config(config))), None
+
+
+class FirstArgument(torch.nn.Module):
+    """A model as a function of its first argument; the results are tuples, as they have to be."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        parameters = inspect.signature(model.forward).parameters
+        self.options = {name: False for name in ("use_cache",) if name in parameters}
+
+    def forward(self, x):
+        return self.model(x, **self.options, return_dict=False)
 
 
 # ---- torch.nn.functional, traced into the bodies ----
