@@ -162,9 +162,19 @@ void bind_generic(nb::module_& m) {
   });
 }
 
+// From a sequence of (operation, input, value).
+SizeGuard size_guard_of(nb::handle steps, size_t inputs) {
+  SizeGuard guard;
+  for (nb::handle step : steps) {
+    guard.push_back({nb::cast<std::string>(step[0]).at(0), nb::cast<size_t>(step[1]), nb::cast<int64_t>(step[2])});
+  }
+  if (!is_size_guard(guard, inputs)) throw nb::value_error("a size guard leaves one value, of inputs that there are");
+  return guard;
+}
+
 void bind_hot_call(nb::module_& m) {
   m.def("add_variant", [](nb::handle compiled, std::shared_ptr<driver::Function> f, nb::sequence constants,
-                          nb::object tensor_marker, nb::sequence attributes) {
+                          nb::object tensor_marker, nb::sequence attributes, nb::sequence guards) {
     auto v = std::make_shared<Variant>();
     v->function = std::move(f);
     for (nb::handle c : constants) v->constants.push_back(PyRef::borrow(c.is(tensor_marker) ? nullptr : c.ptr()));
@@ -173,6 +183,7 @@ void bind_hot_call(nb::module_& m) {
       if (!PyDict_Check(dict.ptr())) throw nb::type_error("an attribute is a pair of a dict and a key");
       v->attributes.push_back({PyRef::borrow(dict.ptr()), PyRef::borrow(key.ptr())});
     }
+    for (nb::handle g : guards) v->guards.push_back(size_guard_of(g, v->function->input_count()));
     HotState& s = state_of(compiled);
     s.variants.insert(s.variants.begin(), std::move(v));
   });

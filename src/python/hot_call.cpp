@@ -134,6 +134,8 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
   Buffer<c10::TensorImpl*> in(n);
   int64_t elements = 0;
   if (!gather(v, args, objects.data, in.data, elements)) return nullptr;
+  for (const SizeGuard& guard : v.guards)
+    if (!holds(guard, std::span<c10::TensorImpl* const>(in.data, n))) return nullptr;
   size_t results = v.function->max_results();
   Buffer<c10::TensorImpl*> out(results);
   std::fill_n(out.data, results, nullptr);  // a specialisation may have fewer than the largest

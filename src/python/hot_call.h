@@ -10,6 +10,7 @@
 
 #include "driver/function.h"
 #include "fxjit/fx/object.h"
+#include "python/size_guard.h"
 
 namespace fxjit::inline v0::python {
 
@@ -78,6 +79,7 @@ struct Variant {
   std::shared_ptr<driver::Function> function;
   std::vector<PyRef> constants;  // one per positional argument; null for a tensor
   std::vector<AttributeSource> attributes;
+  std::vector<SizeGuard> guards;  // over the tensors: arguments, then attributes
 };
 
 struct HotState {

@@ -160,3 +160,68 @@ def test_nested_tensors_run_as_in_eager():
 def test_eval_and_to_return_the_compiled_module():
     c = fxjit.compile(nn.Linear(2, 2))
     assert c.eval() is c and c.train() is c and c.to(torch.float64) is c
+
+
+# ---- tensors that are no arguments, and random ones ----
+
+T = torch.ones(3)
+
+
+def test_what_is_computed_of_other_tensors_is_computed_at_each_call():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("b", torch.ones(3))
+            self.plain = torch.ones(3)
+
+        def forward(self, x):
+            return x * (self.b * 2) + (self.plain + 1) + T * 3
+    m, x = M(), torch.ones(3)
+    c = fxjit.compile(m)
+    try:
+        for _ in range(3):
+            assert c(x).eq(7).all()
+        m.b.fill_(2)
+        assert c(x).eq(9).all()
+        m.plain.fill_(2)
+        assert c(x).eq(10).all()
+        T.fill_(2)
+        assert c(x).eq(13).all()
+    finally:
+        T.fill_(1)
+
+
+def test_a_buffer_that_counts_counts_each_call_once():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x + self.count
+    m = M()
+    c = fxjit.compile(m)
+    for n in range(1, 6):
+        assert c(torch.zeros(2)).eq(n).all()
+    assert m.count == 5
+
+
+@pytest.mark.parametrize("f", [lambda x: x + torch.randn(3), lambda x: x + torch.rand(x.size(0)),
+                               lambda x: x + torch.randint(0, 1000, (x.size(0),))])
+def test_random_tensors_are_drawn_at_each_call(f):
+    c, x = fxjit.compile(f), torch.zeros(3)
+    torch.manual_seed(3)
+    ours = [c(x) for _ in range(4)]
+    torch.manual_seed(3)
+    for y in ours:
+        assert torch.equal(y, f(x))
+    assert "checked FX trace" in str(c.explain())
+
+
+def test_a_made_tensor_is_new_at_each_call():
+    c = fxjit.compile(lambda x: (x + 1, torch.zeros(x.size(0), 2)))
+    for _ in range(4):
+        made = c(torch.ones(3))[1]
+        assert made.eq(0).all()
+        made.fill_(9)

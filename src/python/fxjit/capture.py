@@ -21,6 +21,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
+from .fx._known import ITEM_FUNCTIONS, InPlaceOperators
+from .fx._values import METADATA
 
 CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
                   torch.memory_format, type(Ellipsis))
@@ -44,44 +46,16 @@ def constant_key(value):
     return (type(value), value)
 
 
-# ---- proxies that do what tensors do, or raise ----
+# ---- the tracer ----
 
-_type_tests: list = []  # not empty while isinstance() runs on behalf of traced user code
-_IN_PLACE = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-
-
-class CheckedProxy(fx.Proxy):
-    """A Proxy that passes for a tensor in type tests and keeps in-place operators in place."""
-
-    @property
-    def __class__(self):
-        # Only while user code runs isinstance(): torch's argument parsers ask too, and would unpack a tensor.
-        return torch.Tensor if _type_tests else CheckedProxy
+class CheckedProxy(InPlaceOperators, fx.Proxy):
+    """Stands for a tensor in the body of a composite: in-place operators stay in place, and there is no other attribute
+    than a tensor's."""
 
     def __getattr__(self, name):
         if name.startswith("__") or not hasattr(torch.Tensor, name):
             raise AttributeError(f"'Tensor' object has no attribute '{name}'")
         return super().__getattr__(name)
-
-    def __setitem__(self, index, value):
-        import operator
-        self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})
-
-    def __len__(self):
-        raise CaptureError(f"len() of the traced value '{self.node.name}' was asked for")
-
-
-def _add_in_place_operators():
-    import operator
-    for name in _IN_PLACE:
-        function = getattr(operator, "i" + name)
-
-        def method(self, other, function=function):
-            return self.tracer.create_proxy("call_function", function, (self, other), {})
-        setattr(CheckedProxy, f"__i{name}__", method)
-
-
-_add_in_place_operators()
 
 
 def has_hooks(module: torch.nn.Module) -> bool:
@@ -89,13 +63,20 @@ def has_hooks(module: torch.nn.Module) -> bool:
                 or getattr(module, "_backward_pre_hooks", None))
 
 
+_DATA_READS = frozenset("item tolist numpy __bool__ __int__ __float__ __index__ __complex__ __format__ __contains__ is_nonzero "
+                        "equal allclose".split())
+_OPERATORS = frozenset(f"__{r}{name}__" for r in ("", "r", "i") for name in
+                       "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split())
+_OPERATORS |= set("__neg__ __pos__ __invert__ __abs__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
+_RANDOM = frozenset(getattr(torch, n) for n in "rand randn randint randperm normal".split())
+
+
 class CheckedTracer(fx.Tracer):
+    proxy_buffer_attributes = True
+
     def __init__(self):
         super().__init__()
         self.modules: list[torch.nn.Module] = []
-
-    def proxy(self, node):
-        return CheckedProxy(node, self)
 
     def is_leaf_module(self, m, qualified_name):
         # What hooks and an instance's own forward do is not in the class's forward.
@@ -106,6 +87,30 @@ class CheckedTracer(fx.Tracer):
     def call_module(self, m, forward, args, kwargs):
         self.modules.append(m)
         return super().call_module(m, forward, args, kwargs)
+
+    def _call_without_proxies(self, function, args, kwargs):
+        """A torch function meets only constants, and tensors that are no arguments: what depends on the state of such a
+        tensor, or on the random state, is part of the program."""
+        name = getattr(function, "__name__", "")
+        tensors = any(type(x) in (torch.Tensor, torch.nn.Parameter) for x in pytree.tree_leaves((args, kwargs)))
+        if not tensors and function not in _RANDOM or name in METADATA:
+            return function(*args, **kwargs)
+        if name in _DATA_READS:
+            raise CaptureError(f"{name} reads the data of a tensor that is no argument")
+        if function in ITEM_FUNCTIONS:
+            return self.create_proxy("call_function", ITEM_FUNCTIONS[function], args, kwargs)
+        if name.startswith("__") and name not in _OPERATORS:
+            return function(*args, **kwargs)
+        if torch.overrides.is_tensor_method_or_property(function):
+            return self.create_proxy("call_method", name, args, kwargs)
+        return self.create_proxy("call_function", function, args, kwargs)
+
+    def _may_evaluate(self, node):
+        # Python code of the user's may have effects: it runs once a call, and not while shapes are looked for.
+        if node.op == "call_module":
+            m = fx._symbolic_trace.lookup(self.root, node.target)
+            return type(m).__module__.startswith(("torch.nn.", "torch.ao.nn.")) and not has_hooks(m)
+        return node.op != "call_function" or is_torch_function(node.target) or is_pure_body(node.target)
 
 
 # ---- what user code does while it is traced ----
@@ -147,16 +152,10 @@ class CodeWatcher:
 
     def __exit__(self, *_):
         sys.setprofile(self._previous)
-        _type_tests.clear()
 
     def _event(self, frame, event, arg):
         if event == "c_call":
-            if arg is isinstance and not _is_library(frame.f_code):
-                _type_tests.append(frame)
-            else:
-                self._c_call(arg, frame)
-        elif event in ("c_return", "c_exception") and arg is isinstance:
-            _type_tests.clear()
+            self._c_call(arg, frame)
         elif event == "call" and frame.f_code not in self.functions and not _is_library(frame.f_code):
             self.functions[frame.f_code] = frame.f_globals
             check_code(frame.f_code)
@@ -417,11 +416,11 @@ class Capture:
 
     root: the module whose attributes the graph reads; graph: one placeholder per tensor leaf of the arguments, in order
     guards: objects with changed() -> str | None; dicts, cells, lists: what to watch, in which every guarded value lives,
-    unless `unwatched` is true
+    unless `unwatched` is true; conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests
     """
 
-    def __init__(self, root, graph, guards, dicts, way):
-        self.root, self.graph, self.way, self.guards = root, graph, way, guards
+    def __init__(self, root, graph, guards, dicts, way, conditions=()):
+        self.root, self.graph, self.way, self.guards, self.conditions = root, graph, way, guards, conditions
         states = [g for g in guards if isinstance(g, StateGuard)]
         self.dicts = dicts + [d for g in states for d in g.dicts]
         self.lists = [x for g in states for x in g.lists]
@@ -440,6 +439,10 @@ class Capture:
 
     def changed(self):
         return next(filter(None, (g.changed() for g in self.guards)), None)
+
+    def fits(self, tensors) -> bool:
+        """Whether the graph is the program for these tensors."""
+        return all(c.holds(tensors, self.root) for c in self.conditions)
 
 
 def _flat_root(target, spec, leaves):
@@ -495,7 +498,7 @@ def capture(target, spec, leaves) -> Capture:
     state = [g for path, m in modules.items() for g in module_state(m, path)] + target_state(target)
     try:
         with unsampled_randomness_raises(), watcher:
-            graph = tracer.trace(root)
+            graph = tracer.trace(root, example_inputs=tuple(leaf for leaf in leaves if is_plain_tensor(leaf)))
         if what := next(filter(None, (g.changed() for g in before + state)), None):
             raise CaptureError(f"the program writes {what}")
     except CaptureError:
@@ -504,11 +507,19 @@ def capture(target, spec, leaves) -> Capture:
     except Exception as e:  # noqa: BLE001 - whatever a Proxy made the program do, eager decides what is right
         _restore(before, state)
         raise CaptureError(f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from e
+    remove_decided(tracer, graph)
     inline_composites(graph)
     guards = before + state + list(_global_guards(watcher.functions))
     guards += [DictGuard(d, [], "global module hooks") for d in _GLOBAL_HOOKS] + [_NoHooks()]
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
-    return Capture(root, graph, guards, dicts, "checked FX trace")
+    return Capture(root, graph, guards, dicts, "checked FX trace", graph.guards)
+
+
+def remove_decided(tracer, graph):
+    """Removes sizes, dtypes and comparisons of them that only control flow looked at: guards hold them."""
+    for node in reversed(graph.nodes):
+        if node.op in ("call_function", "call_method") and not node.users and tracer.knowledge.is_host(node):
+            graph.erase_node(node)
 
 
 class _NoHooks:
@@ -536,6 +547,9 @@ def is_torch_function(function) -> bool:
             or module.split(".")[0] in ("torch", "_operator", "math", "builtins"))
 
 
+_TYPE_TESTS = (isinstance, issubclass, hasattr, type, callable)  # a Proxy does not answer them as a tensor does
+
+
 def is_pure_body(function) -> bool:
     """Whether a Python function does nothing but tensor operations on its arguments, as far as its code tells: no
     closure, no global but torch and its functions, no write."""
@@ -547,6 +561,8 @@ def is_pure_body(function) -> bool:
             return False
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
             value = function.__globals__.get(instruction.argval, getattr(builtins, instruction.argval, None))
+            if any(value is test for test in _TYPE_TESTS):
+                return False
             pure = value is torch or value is torch.nn.functional or (callable(value) and (
                 is_torch_function(value) and value not in _IMPURE_BUILTINS
                 or isinstance(value, types.FunctionType) and value is not function and is_pure_body(value)))

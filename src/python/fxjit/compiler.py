@@ -23,11 +23,12 @@ class Explanation:
 
     capture: how the program became a graph; specialisations: one dict each (inputs, guards, kernels, library_calls,
     aten_calls, stages in milliseconds); fallbacks: calls that went elsewhere and why; kernels, stages: of all
-    specialisations together.
+    specialisations together; guards: for each captured graph, what its control flow found and calls must share.
     """
 
-    def __init__(self, reports, notes):
+    def __init__(self, reports, notes, guards=()):
         self.capture = reports[0]["capture"] if reports else "nothing was called yet"
+        self.guards = [[str(g) for g in conditions] for conditions in guards]
         self.notes = notes + [n for r in reports for n in r["notes"]]
         self.specialisations = [s for r in reports for s in r["specialisations"]]
         self.fallbacks = [f for r in reports for f in r["fallbacks"]]
@@ -38,7 +39,8 @@ class Explanation:
         for s in self.specialisations:
             for stage, ms in s["stages"].items():
                 self.stages[stage] = self.stages.get(stage, 0.0) + ms
-        self._text = "\n".join([f"note: {n}" for n in notes] + [r["text"] for r in reports]) or self.capture + "\n"
+        texts = [_guards_text(g) + r["text"] for g, r in zip(self.guards or [[]] * len(reports), reports)]
+        self._text = "\n".join([f"note: {n}" for n in notes] + texts) or self.capture + "\n"
 
     def __str__(self):
         return self._text
@@ -46,14 +48,36 @@ class Explanation:
     __repr__ = __str__
 
 
+def _guards_text(guards):
+    return f"captured for: {', '.join(guards)}\n" if guards else ""
+
+
 class _Variant:
-    """One structure of arguments with one set of constants: its captured program and its compiled function."""
+    """One structure of arguments with one set of constants, and sizes and types that control flow tells apart: its
+    captured program and its compiled function."""
 
     def __init__(self, captured: Capture, function, attributes):
         self.captured, self.function, self.attributes = captured, function, attributes
 
     def inputs(self, tensors):
         return tensors + [d[k] for d, k in self.attributes]
+
+    def size_programs(self, tensors):
+        """The captured graph's guards for the hot call; None where it cannot check them."""
+        def position(path):
+            owner, name = _owner(self.captured.root, path)
+            tables = [id(t) for t in (owner._parameters, owner._buffers, owner.__dict__)]
+            found = (i for i, (d, k) in enumerate(self.attributes) if k == name and id(d) in tables)
+            i = next(found, None)
+            return None if i is None else len(tensors) + i
+
+        inputs, programs = self.inputs(tensors), []
+        for guard in self.captured.conditions:
+            made = guard.size_programs(inputs, position)
+            if made is None:
+                return None
+            programs += made
+        return programs
 
 
 class _Companion:
@@ -63,7 +87,7 @@ class _Companion:
         self.target, self.options = target, options
         self.strict = bool(options.get("strict", False))
         self.lock = threading.RLock()
-        self.variants: dict = {}
+        self.variants: dict = {}  # by structure and constants of the arguments: the variants for different shapes
         self.failures: dict = {}  # by the key of a variant: why it cannot be captured
         self.notes: list[str] = []
         self.eager_reason = None
@@ -75,19 +99,24 @@ class _Companion:
     def explain(self) -> Explanation:
         """How calls run: capture way, kernels with their source nodes and bytes, library and ATen calls, fallbacks with
         reasons, milliseconds by stage."""
-        return Explanation([v.function.report() for v in self.variants.values()], list(self.notes))
+        variants = self.all_variants()
+        return Explanation([v.function.report() for v in variants], list(self.notes),
+                           [v.captured.conditions for v in variants])
+
+    def all_variants(self) -> list[_Variant]:
+        return [v for group in self.variants.values() for v in group]
 
     @property
     def code(self) -> str:
         """LLVM IR: the generic form, then each specialisation under its heading."""
         parts = []
-        for v in self.variants.values():
+        for v in self.all_variants():
             parts.append("; ---- generic form ----\n" + v.captured.code())
             parts.append(v.function.code())
         return "\n".join(parts) or "; nothing was called yet\n"
 
     def specialised_code(self) -> str:
-        return "".join("\n" + v.function.code() for v in self.variants.values())
+        return "".join("\n" + v.function.code() for v in self.all_variants())
 
     def reset(self):
         """Forgets every trace, specialisation and failure."""
@@ -150,14 +179,15 @@ class _Companion:
     def variant_for(self, key, spec, leaves):
         if self.variants:
             self.recheck()
-        variant = self.variants.get(key)
+        tensors = [x for x in leaves if is_plain_tensor(x)]
+        variant = next((v for v in self.variants.get(key, ()) if v.captured.fits(tensors)), None)
         if variant is not None:
             return variant
         if key in self.failures:
             self.eager_reason = self.failures[key]
             return None
-        if len(self.variants) >= 8:
-            self.eager_reason = "more than 8 different structures or constants of arguments"
+        if len(self.all_variants()) >= 8:
+            self.eager_reason = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
             return None
         try:
             captured = self.capture(spec, leaves)
@@ -166,11 +196,13 @@ class _Companion:
             if len(self.failures) < 1024:
                 self.failures[key] = self.eager_reason
             return None
-        variant = self.variants[key] = self.make_variant(captured, leaves)
+        variant = self.make_variant(captured, leaves)
+        self.variants.setdefault(key, []).append(variant)
         args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
-        if args_spec_is_flat and not captured.unwatched:
+        programs = variant.size_programs(tensors)
+        if args_spec_is_flat and not captured.unwatched and programs is not None:
             constants = [_TENSOR if is_plain_tensor(x) else x for x in leaves]
-            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes)
+            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes, programs)
         self.watch()
         return variant
 
@@ -179,14 +211,14 @@ class _Companion:
 
     def watch(self):
         def all_of(field):
-            return list({id(x): x for v in self.variants.values() for x in getattr(v.captured, field)}.values())
+            return list({id(x): x for v in self.all_variants() for x in getattr(v.captured, field)}.values())
         _C.watch(self.compiled, all_of("dicts"), all_of("cells"), all_of("lists"))
 
     def recheck(self):
         """Compares what the traces rest on; a variant of which something really changed is dropped."""
-        stale = {k: what for k, v in self.variants.items() if (what := v.captured.changed())}
+        stale = next(filter(None, (v.captured.changed() for v in self.all_variants())), None)
         if stale:
-            self.notes.append(f"captured again: {next(iter(stale.values()))} changed")
+            self.notes.append(f"captured again: {stale} changed")
             self.variants.clear()
             _C.clear_variants(self.compiled)
         self.watch()

@@ -22,6 +22,28 @@ def with_plain_parameters(fn, count):
     return types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
 
 
+def bind_examples(fn, is_module, example_inputs):
+    """Name of each parameter → its example; empty without example inputs."""
+    if example_inputs is None:
+        return {}
+    if not isinstance(example_inputs, (tuple, list, dict)):
+        raise TypeError(f"example_inputs is a tuple of arguments or a dict, not {type(example_inputs).__name__}")
+    signature = inspect.signature(inspect.unwrap(fn))
+    parameters = list(signature.parameters.values())
+    if is_module and parameters:
+        parameters.pop(0)
+    signature = signature.replace(parameters=parameters)
+    try:
+        if isinstance(example_inputs, dict):
+            bound = signature.bind_partial(**example_inputs)
+        else:
+            bound = signature.bind_partial(*example_inputs)
+    except TypeError as e:
+        raise TypeError(f"example_inputs do not fit the parameters {signature} of {fn.__name__}: {e}") from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
 def create_args_for_root(tracer, root_fn, is_module, concrete_args):
     analysed = inspect.unwrap(root_fn)
     code = analysed.__code__
@@ -38,7 +60,8 @@ def create_args_for_root(tracer, root_fn, is_module, concrete_args):
     # A flat tuple of concrete arguments for a function that takes (*args, **kwargs).
     if isinstance(concrete_args, tuple) and concrete_args and starred and total == 1:
         for i, value in enumerate(concrete_args):
-            out = tracer.create_proxy("placeholder", f"input_{i}", (), {})
+            factory = _known_leaf(tracer, _starred_examples(tracer, names[total]), i)
+            out = tracer.create_proxy("placeholder", f"input_{i}", (), {}, proxy_factory_fn=factory)
             _transfer_attributes(value, out.node)
             args.append(out)
         return root_fn, args
@@ -90,6 +113,43 @@ def _transfer_attributes(placeholder, node):
             setattr(node, name, value)
 
 
+def _know(tracer, example):
+    """A proxy_factory_fn for an input of which an example is known."""
+
+    def make(node):
+        tracer.knowledge.values.examples[node] = example
+        if example is None:  # `x is None` cannot be recorded: it is decided here
+            tracer.knowledge.note_identity(node, None)
+            return None
+        return tracer.proxy(node)
+
+    return make
+
+
+def _known_input(tracer, name):
+    examples = getattr(tracer, "_examples", {})
+    return _know(tracer, examples[name.lstrip("*")]) if name.lstrip("*") in examples else None
+
+
+def _example_leaves(tracer, name, concrete):
+    """One example per leaf of a concrete argument, or None without examples."""
+    examples = getattr(tracer, "_examples", {})
+    if name not in examples:
+        return None
+    leaves, count = pytree.tree_leaves(examples[name]), len(pytree.tree_leaves(concrete))
+    if len(leaves) != count:
+        raise ValueError(f"the example input for '{name}' has {len(leaves)} values where concrete_args has {count}")
+    return leaves
+
+
+def _starred_examples(tracer, name):
+    return getattr(tracer, "_examples", {}).get(name)
+
+
+def _known_leaf(tracer, examples, i):
+    return None if examples is None else _know(tracer, examples[i])
+
+
 def proxy_placeholder(tracer, name, concrete_args, signature, analysed):
     default = ()
     if name[0] != "*":
@@ -97,13 +157,18 @@ def proxy_placeholder(tracer, name, concrete_args, signature, analysed):
         default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
     if concrete_args is None or name not in concrete_args:
         annotation = analysed.__annotations__.get(name)
-        return tracer.create_proxy("placeholder", name, default, {}, type_expr=annotation)
+        factory = _known_input(tracer, name)
+        return tracer.create_proxy(
+            "placeholder", name, default, {}, type_expr=annotation, proxy_factory_fn=factory
+        )
     count = 0
+    examples = _example_leaves(tracer, name, concrete_args[name])
 
     def fix(value):
         nonlocal count
         count += 1
-        out = tracer.create_proxy("placeholder", f"{name}_{count}", default, {})
+        factory = _known_leaf(tracer, examples, count - 1) if isinstance(value, PHBase) else None
+        out = tracer.create_proxy("placeholder", f"{name}_{count}", default, {}, proxy_factory_fn=factory)
         if isinstance(value, PHBase):
             _transfer_attributes(value, out.node)
             return out

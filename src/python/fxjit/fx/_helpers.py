@@ -173,6 +173,10 @@ def _instruction(frame):
 
 
 def proxy_iter(proxy):
+    knowledge = getattr(proxy.tracer, "knowledge", None)
+    items = None if knowledge is None else knowledge.items(proxy)
+    if items is not None:
+        return iter(items)
     name, count = _instruction(sys._getframe(1))
     if name == "UNPACK_SEQUENCE":
         return iter([proxy[i] for i in range(count)])

@@ -31,10 +31,11 @@ class Patcher:
         setattr(cls, name, function)
         self._undo.append((setattr, cls, name, old))
 
-    def first_visit(self, thing):
-        if id(thing) in self._visited:
+    def first_visit(self, thing, purpose="autowrap"):
+        key = (id(thing), purpose)
+        if key in self._visited:
             return False
-        self._visited.add(id(thing))
+        self._visited.add(key)
         return True
 
     def __enter__(self):

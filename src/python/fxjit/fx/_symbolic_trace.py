@@ -13,6 +13,8 @@ import torch.utils._pytree as pytree
 
 from .._C import map_aggregate
 from . import _args
+from ._factories import advise, patch_factories
+from ._known import Knowledge, known_values
 from ._patch import Patcher
 from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_wrapped_functions, wrap
 from .graph import Graph
@@ -90,6 +92,7 @@ class Tracer(TracerBase):
         self.module_stack = collections.OrderedDict()
         self.num_calls = {}
         self._qualname_counter = collections.defaultdict(int)
+        self.guards = []
         self._paths_root = None
 
     # ---- values ----
@@ -116,7 +119,7 @@ class Tracer(TracerBase):
                     "module": {id(m): n for n, m in self.root.named_modules()},
                 }
             path = self._paths[kind].get(id(value))
-            if path is not None and _lookup(self.root, path) is value:
+            if path is not None and lookup(self.root, path) is value:
                 return path
             if kind == "buffer":  # most tensors are none: their search must not build the map again
                 return None
@@ -218,16 +221,32 @@ class Tracer(TracerBase):
     def _proxy_placeholder(self, name, concrete_args, sig, fn_for_analysis):
         return _args.proxy_placeholder(self, name, concrete_args, sig, fn_for_analysis)
 
-    def trace(self, root, concrete_args=None):
-        """The graph of `root`, a module or a Python function. `concrete_args` fixes arguments: a dict from names, or a
-        tuple of all of them; PH in it stands for what remains an input."""
+    def trace(self, root, concrete_args=None, example_inputs=None):
+        """The graph of `root`, a module or a Python function.
+
+        concrete_args: fixes arguments: a dict from names, or a tuple of all of them; PH in it stands for what remains
+        an input
+        example_inputs: a tuple of arguments of the root's function, or a dict from their names. With them the tracer
+        knows shapes, dtypes and devices, so that branches, loops, len() and unpacking that rest on them trace; data is
+        not read. What was decided is in `graph.guards` (and `tracer.guards`): conditions on the inputs, in order, under
+        which the graph is the program.
+
+        Errors: TraceError where control flow rests on what is not known, with node and source line.
+        """
         flag, torch_tracing._is_fx_tracing_flag = torch_tracing._is_fx_tracing_flag, True
+        self.knowledge = None if example_inputs is None else Knowledge(self)
+        if self.knowledge is not None and type(self).proxy is TracerBase.proxy:
+            self.proxy = self.knowledge.proxy
         try:
-            return self._trace(root, concrete_args)
+            return self._trace(root, concrete_args, example_inputs)
+        except TypeError as e:
+            advise(e)
+            raise
         finally:
             torch_tracing._is_fx_tracing_flag = flag
+            self.__dict__.pop("proxy", None)
 
-    def _trace(self, root, concrete_args):
+    def _trace(self, root, concrete_args, example_inputs):
         is_module = isinstance(root, torch.nn.Module)
         if is_module:
             self.root = root
@@ -248,30 +267,66 @@ class Tracer(TracerBase):
         if not isinstance(fn, types.FunctionType):
             raise _RootError(f"Expected FunctionType, got {type(fn)}: only functions written in Python can be traced")
         fn_globals = fn.__globals__
+        self._examples = _args.bind_examples(fn, is_module, example_inputs)
         fn, args = self.create_args_for_root(fn, is_module, concrete_args)
-        with Patcher() as patcher:
+        with Patcher() as patcher, known_values(self):
             self._patch_modules(patcher)
             patch_wrapped_functions(patcher)
+            patch_factories(patcher, torch.__dict__)
+            patch_factories(patcher, fn_globals)
             for scope in (fn_globals, *(m.__dict__ for m in self._autowrap_search)):
                 autowrap(patcher, scope, self._autowrap_function_ids)
             annotation = inspect.get_annotations(inspect.unwrap(fn)).get("return")
             self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=annotation)
         self.submodule_paths = None
+        self.guards = list(self.knowledge.guards) if self.knowledge is not None else []
+        self.graph.guards = self.guards
         return self.graph
+
+    def _call_without_proxies(self, function, args, kwargs):
+        """A torch function is called in a trace with example inputs, without any proxy among its arguments."""
+        return function(*args, **kwargs)
+
+    def _may_evaluate(self, node):
+        """Whether the node's callee may be run on tensors without data, to learn about its result."""
+        return True
+
+    def to_bool(self, obj):
+        """Called where control flow asks for the bool of a proxy: known of shapes and the like with example inputs."""
+        return super().to_bool(obj) if self.knowledge is None else self.knowledge.to_bool(obj)
+
+    def iter(self, obj):
+        """Called where a proxy is iterated over: known with example inputs."""
+        items = None if self.knowledge is None else self.knowledge.items(obj)
+        return super().iter(obj) if items is None else iter(items)
+
+    def keys(self, obj):
+        """Called where ** is applied to a proxy."""
+        keys = None if self.knowledge is None else self.knowledge.keys(obj)
+        return super().keys(obj) if keys is None else keys
+
+    def _is_evaluating(self):
+        return self.knowledge is not None and self.knowledge.values.evaluating
 
     def _patch_modules(self, patcher):
         cache = {}
 
         @functools.wraps(_module_getattr)
         def module_getattr(mod, attr):
-            return self.getattr(attr, _module_getattr(mod, attr), cache)
+            value = _module_getattr(mod, attr)
+            return value if self._is_evaluating() else self.getattr(attr, value, cache)
 
         @functools.wraps(_module_call)
         def module_call(mod, *args, **kwargs):
+            if self._is_evaluating():
+                return _module_call(mod, *args, **kwargs)
+
             def forward(*args, **kwargs):
                 return _module_call(mod, *args, **kwargs)
 
             scope = getattr(getattr(mod, "forward", mod), "__globals__", {})
+            if patcher.first_visit(scope, "factories"):
+                patch_factories(patcher, scope)
             autowrap(patcher, scope, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)
 
@@ -284,7 +339,7 @@ class _RootError(AssertionError, TypeError):
     """torch.fx asserts; a wrong type it is."""
 
 
-def _lookup(root, path):
+def lookup(root, path):
     """Past the __getattr__ that a trace replaces."""
     owner = root
     for part in path.split(".") if path else ():
@@ -313,10 +368,10 @@ def _collect_tensor_attributes(module, prefix, out):
         _collect_tensor_attributes(child, f"{prefix}{name}.", out)
 
 
-def symbolic_trace(root, concrete_args=None):
+def symbolic_trace(root, concrete_args=None, example_inputs=None):
     """A GraphModule of what `root`, a module or a Python function, does. See Tracer.trace."""
     tracer = Tracer()
-    graph = tracer.trace(root, concrete_args)
+    graph = tracer.trace(root, concrete_args, example_inputs)
     name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
 

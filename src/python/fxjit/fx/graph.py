@@ -62,7 +62,12 @@ class PyTreeCodeGen(CodeGen):
 
 
 class Graph(_C.Graph):
-    """A program as a list of nodes in the order of execution."""
+    """A program as a list of nodes in the order of execution.
+
+    guards: conditions on the inputs under which the graph is the traced program; see Tracer.trace.
+    """
+
+    guards = ()
 
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self.owning_module = owning_module

@@ -61,6 +61,7 @@ class TracerBase(_C.TracerBase):
     trace_asserts = False
     proxy_buffer_attributes = False
     traced_func_name = "forward"
+    knowledge = None  # of a trace with example inputs: the values of its proxies
 
     def _create_arg_other(self, a):
         """create_arg for values that are neither proxies nor plain constants, tuples, lists, dicts or slices."""
@@ -94,7 +95,10 @@ class TracerBase(_C.TracerBase):
     def to_bool(self, obj):
         """Called where control flow asks for the bool of a proxy."""
         raise TraceError(
-            "symbolically traced variables cannot be used as inputs to control flow" + _helpers.where(obj)
+            "symbolically traced variables cannot be used as inputs to control flow"
+            + _helpers.where(obj)
+            + ". If the decision rests on shapes, dtypes or devices, give the tracer example inputs: trace(root, "
+            "example_inputs=(...,)), or symbolic_trace(root, example_inputs=(...,))"
         )
 
     def iter(self, obj):
@@ -127,6 +131,8 @@ class TracerBase(_C.TracerBase):
         memo[id(self)] = new
         own = [(name, getattr(self, name)) for name in ("graph", "module_stack") if hasattr(self, name)]
         for name, value in [*self.__dict__.items(), *own]:
+            if name == "knowledge":  # of a trace that is over
+                continue
             # Modules (as in `import math`) cannot be copied.
             setattr(new, name, copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo))
         return new
