@@ -21,6 +21,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
+from .fx._frames import is_library_file
 from .fx._known import ITEM_FUNCTIONS, InPlaceOperators
 from .fx._values import METADATA
 
@@ -123,18 +124,16 @@ _CONTEXT_SWITCHES = {"_set_grad_enabled", "set_autocast_enabled", "set_autocast_
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
 
 
-_LIBRARY_FOLDERS = tuple(os.path.join(folder, "") for folder in (
-    sysconfig.get_paths()["stdlib"], os.path.dirname(torch.__file__), os.path.dirname(os.path.abspath(__file__)),
-    os.path.dirname(os.path.realpath(__file__))))
+_STDLIB = os.path.join(sysconfig.get_paths()["stdlib"], "")
 
 
 @functools.cache
 def _is_library(code: types.CodeType) -> bool:
     """Whether the code is torch's, ours or the standard library's: it runs on behalf of who called it."""
     file = code.co_filename
-    if "site-packages" in file and not file.startswith(_LIBRARY_FOLDERS[1:]):
-        return False
-    return file.startswith(_LIBRARY_FOLDERS) or file.startswith(("<frozen", "/fxjit/"))
+    if is_library_file(file) or file.startswith("<frozen"):
+        return True
+    return file.startswith(_STDLIB) and "site-packages" not in file
 
 
 class CodeWatcher:
@@ -468,7 +467,7 @@ def _flat_root(target, spec, leaves):
         return result
 
     scope = {"call": call}
-    exec(compile(f"def forward(self, {', '.join(names)}): return call(self, {', '.join(names)})", "/fxjit/root", "exec"),
+    exec(compile(f"def forward(self, {', '.join(names)}): return call(self, {', '.join(names)})", "<fxjit root>", "exec"),
          scope)
     Root.forward = scope["forward"]
     return Root()

@@ -312,3 +312,11 @@ def test_an_argument_that_contains_itself_or_is_too_deep_is_a_recursion_error():
             graph.output(value)
         with pytest.raises(RecursionError):
             fxjit.fx.symbolic_trace(lambda x: x + value)
+
+
+@pytest.mark.parametrize("folder", ["/home/me/torch", "/home/me/fxjit/models", "/srv/site-packages/mine"])
+def test_a_file_in_a_folder_named_like_a_library_is_the_users(ours, folder):
+    scope = {}
+    exec(compile("def f(x):\n    y = x.sum() > 0\n    return x if y else -x\n", f"{folder}/model.py", "exec"), scope)
+    with pytest.raises(ours.TraceError, match=f"at {folder}/model.py:3 in f"):
+        ours.symbolic_trace(scope["f"])

@@ -8,6 +8,7 @@ import functools
 import torch
 
 from .._C import find_proxy
+from ._frames import is_library_file
 
 FACTORIES = {
     getattr(torch, name): name for name in "zeros ones empty rand randn tensor as_tensor scalar_tensor".split()
@@ -65,7 +66,7 @@ def _place(traceback):
     place = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if "/torch/" not in code.co_filename and "/fxjit/" not in code.co_filename:
+        if not is_library_file(code.co_filename):
             place = f", at {code.co_filename}:{traceback.tb_lineno} in {code.co_name}"
         traceback = traceback.tb_next
     return place

@@ -11,6 +11,7 @@ import torch.fx.traceback as fx_traceback
 from torch.fx.proxy import _COPY_META_FIELDS
 
 from .._C import find_proxy, map_arg
+from ._frames import user_frame
 from ._names import base_name, find_callable, pretty_name, qualified_name
 
 __all__ = ["find_callable"]
@@ -141,17 +142,6 @@ def check_mutable(target, args, kwargs):
 
 
 # ---- proxies ----
-
-def user_frame(frame=None):
-    """The innermost frame that is neither torch's nor ours."""
-    frame = frame or sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if "/torch/" not in name and "/fxjit/" not in name:
-            return frame
-        frame = frame.f_back
-    return None
-
 
 def where(proxy):
     """" (node 'gt', at file.py:3 in forward)": the end of an error message about a proxy."""

@@ -11,6 +11,7 @@ from torch.fx.proxy import TraceError
 from .. import _C
 from .._C import Attribute, Proxy
 from . import _helpers
+from ._frames import is_library_file, user_frame
 
 __all__ = [
     "Attribute",
@@ -138,7 +139,7 @@ class TracerBase(_C.TracerBase):
         return new
 
     def _find_user_frame(self):
-        return _helpers.user_frame()
+        return user_frame()
 
     def _filter_traceback_frames(self, user_stack_summary):
         """The frames worth recording: from the first forward on, without torch's and our own files."""
@@ -151,7 +152,7 @@ class TracerBase(_C.TracerBase):
             first = next((i for i, f in enumerate(frames) if f.name == "forward"), len(frames))
             frames = frames[first:]
         hidden = uninteresting_files()
-        frames = [f for f in frames if f.filename not in hidden and "/fxjit/" not in f.filename]
+        frames = [f for f in frames if f.filename not in hidden and not is_library_file(f.filename)]
         return type(user_stack_summary).from_list(frames)
 
 
