@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "fx/block.h"
+#include "fxjit/fx/ownership.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::fx {
@@ -298,6 +299,13 @@ size_t Argument::hash() const {
   size_t h = seed;
   for (size_t i = 0; i < count; ++i) h = mix(h, block_->items()[i].hash());
   return h;
+}
+
+bool is_sole_owner(const Argument& a) noexcept {
+  if (const Object* o = a.object_or_null()) return o->use_count() == 1;
+  if (!a.is_aggregate() && !a.is_str()) return true;
+  const detail::Block* block = detail::block_of(a);
+  return !block || block->refs.load(std::memory_order_relaxed) == 1;
 }
 
 }  // namespace fxjit::inline v0::fx

@@ -49,6 +49,9 @@ int visit_handles(Node* n, F&& visit) {
   if (auto* value = dynamic_cast<PyValue*>(n->type().object_or_null()); value && value->use_count() == 1) {
     if (int r = visit(value->object.get())) return r;
   }
+  for (const fx::Argument* a : {&n->args(), &n->kwargs()}) {
+    if (int r = visit_values(*a, visit)) return r;
+  }
   const fx::NodeMeta* meta = n->meta_if_any();
   auto* mine = meta ? dynamic_cast<PyMeta*>(meta->extension.get()) : nullptr;
   if (mine && mine->dict && mine->use_count() == 1) return visit(mine->dict);

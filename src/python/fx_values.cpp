@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "fxjit/fx/ownership.h"
 #include "fxjit/fx/tracer.h"
 #include "python/fx_objects.h"
 
@@ -246,7 +247,47 @@ nb::object object_to_python(const fx::Object& o) {
   raise(PyExc_TypeError, "a " + o.type_name() + " has no counterpart in Python");
 }
 
+namespace {
+
+// `a` with handles of its own.
+fx::Argument own_values(const fx::Argument& a) {
+  if (!a.contains_object()) return a;
+  if (auto* value = dynamic_cast<PyValue*>(a.object_or_null())) {
+    return fx::ObjectRef(fx::make_ref<PyValue>(value->object.get(), value->annotation));
+  }
+  if (!a.is_aggregate()) return a;
+  std::vector<fx::Argument> items;
+  if (a.is(fx::ArgumentKind::Dict)) {
+    for (const fx::DictEntry& e : a.entries()) items.push_back(own_values(e.value));
+  } else {
+    for (const fx::Argument& item : a.items()) items.push_back(own_values(item));
+  }
+  return fx::Argument::rebuild(a, items);
+}
+
+}  // namespace
+
+int visit_values(const fx::Argument& a, FunctionRef<int(PyObject*)> visit) {
+  if (!a.contains_object() || !fx::is_sole_owner(a)) return 0;
+  if (auto* value = dynamic_cast<PyValue*>(a.object_or_null())) return visit(value->object.get());
+  if (!a.is_aggregate()) return 0;
+  int result = 0;
+  if (a.is(fx::ArgumentKind::Dict)) {
+    for (const fx::DictEntry& e : a.entries()) {
+      if ((result = visit_values(e.value, visit)) != 0) break;
+    }
+  } else {
+    for (const fx::Argument& item : a.items()) {
+      if ((result = visit_values(item, visit)) != 0) break;
+    }
+  }
+  return result;
+}
+
 void own_handles(fx::Node* n) {
+  // The values stay equal, nodes included: the use lists need no change, and keep their order.
+  if (n->args().contains_object()) const_cast<fx::Argument&>(n->args()) = own_values(n->args());
+  if (n->kwargs().contains_object()) const_cast<fx::Argument&>(n->kwargs()) = own_values(n->kwargs());
   if (auto* callable = dynamic_cast<PyCallable*>(n->target().object_or_null()); callable && !callable->immortal) {
     n->set_target(fx::ObjectRef(fx::make_ref<PyCallable>(callable->object.get())));
   }

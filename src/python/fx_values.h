@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "fxjit/function_ref.h"
 #include "fxjit/fx/argument.h"
 #include "fxjit/fx/callable.h"
 #include "fxjit/fx/graph.h"
@@ -139,6 +140,9 @@ PyObject* held_object(const fx::Object& o);
 // A copy of a node shares its handles with the original. Each handle is to belong to one graph, or the collector cannot
 // tell whether a cycle runs through it.
 void own_handles(fx::Node* n);
+
+// Visits the Python objects inside an argument that nobody else shares: each reference that it alone holds, once.
+int visit_values(const fx::Argument& a, FunctionRef<int(PyObject*)> visit);
 
 // Called at import.
 void init_constants();

@@ -109,9 +109,34 @@ def cycle_through_a_proxy(fx):
     return graph, thing
 
 
+def cycle_through_an_argument(fx):
+    graph, thing = chain(fx, 1), Thing()
+    thing.graph = graph
+    with graph.inserting_before(node_named(graph, "output")):
+        graph.call_function(max, (node_named(graph, "x"), thing))
+    return graph, thing
+
+
+def cycle_through_nested_arguments(fx):
+    graph, thing = chain(fx, 1), Thing()
+    thing.node = node_named(graph, "x")
+    node_named(graph, "add").args = (1, [2, (thing, {"k": thing, "l": slice(thing, None)})])
+    node_named(graph, "add").kwargs = {"a": [thing], "b": thing}
+    return graph, thing
+
+
+def cycle_through_a_copy(fx):
+    graph, thing = chain(fx, 1), Thing()
+    other = fx.Graph()
+    node_named(graph, "add").args = (node_named(graph, "x"), [thing])
+    other.graph_copy(graph, {})
+    thing.graphs = graph, other
+    return other, thing
+
+
 @pytest.mark.parametrize(
     "make",
-    [cycle_through_meta, cycle_through_attribute, cycle_through_target, cycle_through_the_module, cycle_through_a_proxy],
+    [cycle_through_an_argument, cycle_through_nested_arguments, cycle_through_a_copy, cycle_through_meta, cycle_through_attribute, cycle_through_target, cycle_through_the_module, cycle_through_a_proxy],
 )
 def test_cycles_are_collected(fx, make):
     graph, thing = make(fx)
@@ -121,6 +146,42 @@ def test_cycles_are_collected(fx, make):
     del graph, thing
     gc.collect()
     assert refs[0]() is None and refs[1]() is None
+
+
+def test_a_cycle_through_arguments_of_a_module_is_collected(ours):
+    graph, thing = chain(ours, 1), Thing()  # torch.fx cannot print such an argument as source
+    with graph.inserting_before(node_named(graph, "output")):
+        graph.call_function(isinstance, (node_named(graph, "x"), (int, [thing][0].__class__), [thing]))
+    thing.module = ours.GraphModule({}, graph)
+    ref = weakref.ref(thing)
+    del graph, thing
+    gc.collect()
+    assert ref() is None
+
+
+def test_arguments_shared_with_a_living_graph_survive_the_other_one(ours):
+    graph, thing = chain(ours, 1), Thing()
+    node_named(graph, "add").args = (node_named(graph, "x"), [thing, {"k": (thing,)}])
+    other, third = copy.deepcopy(graph), ours.Graph()
+    third.graph_copy(graph, {})
+    kept = node_named(graph, "add").args
+    node_named(graph, "add").meta["cycle"] = graph
+    weak = weakref.ref(thing)
+    del graph, thing
+    for _ in range(3):
+        gc.collect()
+    for args in (node_named(other, "add").args, node_named(third, "add").args, kept):
+        assert args[1][0] is weak() and args[1][1]["k"] == (weak(),) and weak() is not None
+
+
+def test_users_of_a_copy_are_in_program_order(fx):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    for value in (Thing(), 1, Thing(), 2):
+        graph.call_function(max, (x, value))
+    for copied in (copy.deepcopy(graph), graph):
+        users = list(next(iter(copied.nodes)).users)
+        assert [n.name for n in users] == ["max_1", "max_2", "max_3", "max_4"]
 
 
 def test_a_target_shared_with_a_living_graph_survives_the_other_one(ours):

@@ -1,4 +1,5 @@
 #include "fx_test_util.h"
+#include "fxjit/fx/ownership.h"
 
 namespace fxjit::fx::test {
 namespace {
@@ -107,6 +108,17 @@ TEST(Argument, SharedPartsAreFreed) {
     EXPECT_FALSE(b.contains_node());
   }
   EXPECT_EQ(t->use_count(), 1u);
+}
+
+TEST(Argument, KnowsWhetherItIsTheSoleOwner) {
+  A list = A::list({1, A::tuple({2})}), object = tensor(1);
+  EXPECT_TRUE(is_sole_owner(list) && is_sole_owner(list[1]) && is_sole_owner(object));
+  EXPECT_TRUE(is_sole_owner(A()) && is_sole_owner(A(3)) && is_sole_owner(A::tuple({})));
+  {
+    A other = list, inner = list[1], second = object;
+    EXPECT_FALSE(is_sole_owner(list) || is_sole_owner(list[1]) || is_sole_owner(object));
+  }
+  EXPECT_TRUE(is_sole_owner(list) && is_sole_owner(list[1]) && is_sole_owner(object));
 }
 
 TEST(Argument, TraverseVisitsEachObject) {
