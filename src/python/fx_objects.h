@@ -183,6 +183,7 @@ void add_users_type(PyObject* module);
 void add_node_types(PyObject* module);
 void add_proxy_types(PyObject* module);
 void add_tracer_types(PyObject* module);
+void add_text_functions(PyObject* module);
 PyTypeObject* add_type(PyObject* module, PyType_Spec* spec, PyTypeObject* base = nullptr);
 
 }  // namespace fxjit::inline v0::python
