@@ -9,8 +9,10 @@ from .proxy import Attribute, GraphAppendingTracer, Proxy, TraceError, TracerBas
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, is_always_leaf, is_fx_tracing, symbolic_trace, wrap
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
+from .serialization import FormatError, add_safe_globals, load, parse_text, print_text, save
 from .subgraph_rewriter import replace_pattern
-from . import _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy, subgraph_rewriter
+from . import _pickle, _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
+from . import serialization, subgraph_rewriter
 
 
 def from_exported(program):
@@ -39,6 +41,7 @@ def _configure(internal_error):
 __all__ = [
     "Attribute",
     "CodeGen",
+    "FormatError",
     "Graph",
     "GraphAppendingTracer",
     "GraphModule",
@@ -51,13 +54,18 @@ __all__ = [
     "Tracer",
     "TracerBase",
     "Transformer",
+    "add_safe_globals",
     "from_exported",
     "has_side_effect",
     "is_always_leaf",
     "is_fx_tracing",
+    "load",
     "map_aggregate",
     "map_arg",
+    "parse_text",
+    "print_text",
     "replace_pattern",
+    "save",
     "symbolic_trace",
     "wrap",
 ]
