@@ -12,6 +12,7 @@ namespace fxjit::inline v0::driver {
 struct KernelReport {
   std::string name;
   std::vector<std::string> sources;  // the nodes that were fused into it
+  std::vector<int64_t> scopes;       // the program's nodes that it computes: indices into scope_names
   int64_t bytes = 0;                 // read and written once, at the sizes of the example call
   double milliseconds = 0;           // of code generation; 0 where the kernel cache had it
   bool cached = false;
@@ -21,6 +22,7 @@ struct CallReport {
   std::string node;    // name in the graph
   std::string target;  // "aten::conv2d", "oneDNN linear"
   std::string reason;  // why it is a call and no kernel
+  int64_t scope = -1;  // the program's node that it comes from: an index into scope_names
 };
 
 struct StageReport {
@@ -36,6 +38,7 @@ struct SpecialisationReport {
   std::vector<CallReport> aten_calls;
   std::vector<StageReport> stages;  // in the order of the pipeline
   std::vector<std::string> notes;
+  std::vector<std::string> scope_names;  // the program's nodes; a typed node comes from one of them
   int64_t hits = 0;
 };
 

@@ -122,7 +122,7 @@ Result<void> bind_calls(Compilation& c) {
     for (int32_t v : step.results) results.push_back(c.plan.values[v].index);
     std::string no_library;
     if (auto call = library_call(*step.node, binder, results, &no_library)) {
-      c.out->report.library_calls.push_back({std::string(step.node->name()), call->name(), ""});
+      c.out->report.library_calls.push_back({std::string(step.node->name()), call->name(), "", scope_of(*step.node)});
       host.calls[i] = std::move(call);
       continue;
     }

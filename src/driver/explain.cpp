@@ -10,6 +10,7 @@ KernelReport report_kernel(const ShapeEnv& env, const kernel::KernelCall& call, 
   KernelReport r;
   r.name = std::string(call.qualified_name());
   r.sources = call.sources;
+  r.scopes = call.scopes;
   for (const kernel::Buffer& b : call.kernel.buffers) {
     int64_t elements = 1;
     for (size_t axis = 0; axis < call.extents.size(); ++axis)
@@ -21,8 +22,13 @@ KernelReport report_kernel(const ShapeEnv& env, const kernel::KernelCall& call, 
   return r;
 }
 
+int64_t scope_of(const fx::Node& n) {
+  const fx::Argument* scope = n.meta_if_any() ? n.meta_if_any()->find("scope") : nullptr;
+  return scope ? scope->as_int() : -1;
+}
+
 CallReport report_aten_call(const fx::Node& n, const std::vector<std::string>& notes, const std::string& no_library) {
-  CallReport r{std::string(n.name()), std::string(n.callable().qualified_name()), no_library};
+  CallReport r{std::string(n.name()), std::string(n.callable().qualified_name()), no_library, scope_of(n)};
   for (const std::string& note : notes)
     if (note.starts_with(r.node + ":")) r.reason = note.substr(r.node.size() + 2);
   return r;

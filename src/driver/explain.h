@@ -14,6 +14,8 @@ namespace fxjit::inline v0::driver {
 
 KernelReport report_kernel(const ShapeEnv& env, const kernel::KernelCall& call, const jit::KernelHandle& handle);
 // `notes` are the passes' reasons; one that begins with the node's name is the call's.
+// The recorder's scope that a typed node comes from; -1 without one.
+int64_t scope_of(const fx::Node& n);
 CallReport report_aten_call(const fx::Node& n, const std::vector<std::string>& notes, const std::string& no_library);
 void describe_specialisation(const ShapeEnv& env, const codegen::ForwardInputs& inputs,
                              std::span<const std::string> names, SpecialisationReport* report);

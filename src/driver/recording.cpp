@@ -50,7 +50,10 @@ struct Recording::Impl {
     if (!program) return Failure{name_scope(program.reason())};
     request.times.add("import", import_timer.milliseconds());
     auto s = compile(*std::move(program), std::move(request));
-    if (s) (*s)->structure = structure;
+    if (s) {
+      (*s)->structure = structure;
+      (*s)->report.scope_names = scopes;
+    }
     return s;
   }
 

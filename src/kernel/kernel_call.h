@@ -39,6 +39,7 @@ class KernelCall final : public fx::Callable {
   std::vector<ScalarBinding> scalars;  // one per scalar
   std::vector<TensorTypePtr> results;
   std::vector<std::string> sources;  // names of the nodes that were fused, in order, for explain()
+  std::vector<int64_t> scopes;       // the recorder's scopes that they come from, each once
 
   // `name` is what graph and code show: "fused_mul_sigmoid".
   explicit KernelCall(std::string name) : name_(std::move(name)) {}

@@ -145,7 +145,13 @@ fx::Ref<KernelCall> make_call(const FusedGroup& group, std::vector<Node*>& opera
   call->kernel = l.kernel;
   call->extents = l.extents;
   for (Node* out : group.outputs) call->results.push_back(out->tensor_type());
-  for (const Node* m : group.members) call->sources.emplace_back(m->name());
+  for (const Node* m : group.members) {
+    call->sources.emplace_back(m->name());
+    const fx::Argument* scope = m->meta_if_any() ? m->meta_if_any()->find("scope") : nullptr;
+    if (scope && std::find(call->scopes.begin(), call->scopes.end(), scope->as_int()) == call->scopes.end()) {
+      call->scopes.push_back(scope->as_int());
+    }
+  }
   for (size_t i = 0; i < l.buffers.size(); ++i) {
     kernel::BufferBinding b;
     b.offset = l.buffers[i].offset;

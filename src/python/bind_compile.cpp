@@ -46,11 +46,20 @@ Options options_of(nb::dict values) {
   return options;
 }
 
-nb::list call_reports(const std::vector<driver::CallReport>& calls) {
+// The program's nodes behind scopes; what has none is left out.
+std::vector<std::string> scope_names(const driver::SpecialisationReport& s, const std::vector<int64_t>& scopes) {
+  std::vector<std::string> names;
+  for (int64_t i : scopes) {
+    if (i >= 0 && static_cast<size_t>(i) < s.scope_names.size()) names.push_back(s.scope_names[static_cast<size_t>(i)]);
+  }
+  return names;
+}
+
+nb::list call_reports(const std::vector<driver::CallReport>& calls, const driver::SpecialisationReport& s = {}) {
   nb::list out;
   for (const driver::CallReport& c : calls) {
     nb::dict d;
-    d["node"] = c.node, d["target"] = c.target, d["reason"] = c.reason;
+    d["node"] = c.node, d["target"] = c.target, d["reason"] = c.reason, d["nodes"] = scope_names(s, {c.scope});
     out.append(d);
   }
   return out;
@@ -62,13 +71,13 @@ nb::dict specialisation_report(const driver::SpecialisationReport& s) {
   for (const driver::KernelReport& k : s.kernels) {
     nb::dict row;
     row["name"] = k.name, row["sources"] = k.sources, row["bytes"] = k.bytes, row["ms"] = k.milliseconds;
-    row["cached"] = k.cached;
+    row["cached"] = k.cached, row["nodes"] = scope_names(s, k.scopes);
     kernels.append(row);
   }
   nb::dict stages;
   for (const driver::StageReport& t : s.stages) stages[nb::str(t.stage.c_str())] = t.milliseconds;
   d["inputs"] = s.inputs, d["guards"] = s.guards, d["kernels"] = kernels, d["stages"] = stages;
-  d["library_calls"] = call_reports(s.library_calls), d["aten_calls"] = call_reports(s.aten_calls);
+  d["library_calls"] = call_reports(s.library_calls, s), d["aten_calls"] = call_reports(s.aten_calls, s);
   d["notes"] = s.notes, d["hits"] = s.hits;
   return d;
 }

@@ -161,18 +161,8 @@ PyObject* graph_dce(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
     };
     FunctionRef<bool(const Node&)> callback;
     if (is_given(a[0])) callback = ask;
-    fx::Ref<PyModule> module = g->owning_module ? fx::make_ref<PyModule>(g->owning_module) : nullptr;
-    fx::Graph& graph = self_graph(o);
-    graph.set_owning_module(module.get());
-    bool changed = false;
-    try {
-      changed = graph.eliminate_dead_code(callback, random);
-    } catch (...) {
-      graph.set_owning_module(nullptr);
-      throw;
-    }
-    graph.set_owning_module(nullptr);
-    return PyBool_FromLong(changed);
+    const OwnerScope owner(g);
+    return PyBool_FromLong(self_graph(o).eliminate_dead_code(callback, random));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "python/fx_args.h"
+#include "python/fx_graph.h"
 
 namespace fxjit::inline v0::python {
 
@@ -262,7 +263,9 @@ PyObject* node_is_impure(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObj
     PyObject* a[1];
     parse_args("is_impure", {"impure_random"}, 0, args, n, kw, a);
     bool random = !a[0] || PyObject_IsTrue(a[0]) == 1;
-    return PyBool_FromLong(self_node(o)->is_impure(random));
+    const Node* node = self_node(o);
+    const OwnerScope owner(reinterpret_cast<PyNode*>(o)->graph);
+    return PyBool_FromLong(node->is_impure(random));
   });
 }
 

@@ -7,6 +7,7 @@ namespace fxjit::inline v0::python {
 void bind_fx(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
 void bind_fx_rewrite(nanobind::module_& m);
+void bind_draw(nanobind::module_& m);
 }  // namespace fxjit::inline v0::python
 
 NB_MODULE(_C, m) {
@@ -16,4 +17,5 @@ NB_MODULE(_C, m) {
   fxjit::python::bind_fx(m);
   fxjit::python::bind_compile(m);
   fxjit::python::bind_fx_rewrite(m);
+  fxjit::python::bind_draw(m);
 }

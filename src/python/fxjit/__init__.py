@@ -34,7 +34,11 @@ def __getattr__(name):
         from . import compiler
 
         return getattr(compiler, name)
+    if name == "minimize":
+        from . import minimizer
+
+        return minimizer.minimize
     raise AttributeError(f"module 'fxjit' has no attribute {name!r}")
 
 
-__all__ = ["InternalError", "compile", "fx", "__version__"]
+__all__ = ["InternalError", "compile", "fx", "minimize", "__version__"]

@@ -26,7 +26,8 @@ class Explanation:
     specialisations together; guards: for each captured graph, what its control flow found and calls must share.
     """
 
-    def __init__(self, reports, notes, guards=()):
+    def __init__(self, reports, notes, guards=(), picture=None):
+        self.picture = picture
         self.capture = reports[0]["capture"] if reports else "nothing was called yet"
         self.guards = [[str(g) for g in conditions] for conditions in guards]
         self.notes = notes + [n for r in reports for n in r["notes"]]
@@ -41,6 +42,10 @@ class Explanation:
                 self.stages[stage] = self.stages.get(stage, 0.0) + ms
         texts = [_guards_text(g) + r["text"] for g, r in zip(self.guards or [[]] * len(reports), reports)]
         self._text = "\n".join([f"note: {n}" for n in notes] + texts) or self.capture + "\n"
+
+    def draw(self, path):
+        """Writes a picture of the program, as .svg or .dot: each node in the colour of what became of it."""
+        self.picture().write(path)
 
     def __str__(self):
         return self._text
@@ -101,10 +106,23 @@ class _Companion:
         reasons, milliseconds by stage."""
         variants = self.all_variants()
         return Explanation([v.function.report() for v in variants], list(self.notes),
-                           [v.captured.conditions for v in variants])
+                           [v.captured.conditions for v in variants], self.picture)
 
     def all_variants(self) -> list[_Variant]:
         return [v for group in self.variants.values() for v in group]
+
+    def picture(self):
+        """The program of the newest variant as a Picture: .write_svg(path), .to_string() for DOT."""
+        from .drawing import compiled_picture
+
+        if not self.variants:
+            raise RuntimeError(f"there is nothing to draw: {self.eager_reason or 'nothing was called yet'}")
+        name = getattr(self.target, "__name__", type(self.target).__name__)
+        return compiled_picture(self.all_variants()[-1], name)
+
+    def draw(self, path):
+        """Writes the picture, as .svg or .dot."""
+        self.picture().write(path)
 
     @property
     def code(self) -> str:

@@ -12,7 +12,7 @@ from .interpreter import Interpreter, Transformer
 from .serialization import FormatError, add_safe_globals, load, parse_text, print_text, save
 from .subgraph_rewriter import replace_pattern
 from . import _pickle, _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
-from . import serialization, subgraph_rewriter
+from . import serialization, subgraph_rewriter, traceback
 
 
 def from_exported(program):

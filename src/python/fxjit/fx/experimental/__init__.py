@@ -1,0 +1,1 @@
+"""Counterparts of torch.fx.experimental."""
