@@ -98,3 +98,32 @@ def test_tables(ours, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["opcode", "name", "target", "args", "kwargs"]
     assert any("call_module" in line and "lin.0" in line for line in lines)
+
+
+def test_print_readable_shows_shapes_lines_and_children(ours, capsys):
+    class Traced(ours.Tracer):
+        record_stack_traces = True
+
+        def is_leaf_module(self, m, qualname):
+            return True
+
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.child = ours.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+
+        def forward(self, x):
+            return self.child(x).t() + 1
+
+    m = M()
+    gm = ours.GraphModule(m, Traced().trace(m))
+    ours.passes.fake_tensor_prop.FakeTensorProp(gm).propagate(torch.randn(2, 3))
+    text = gm.print_readable(include_stride=True, include_device=True, additional_meta=["mine"])
+    assert capsys.readouterr().out == text + "\n"
+    assert '%t : "f32[3, 2][1, 3]cpu" [num_users=1] = call_method[target=t]' in text
+    assert ", code: return self.child(x).t() + 1" in text and "    class child(torch.nn.Module):" in text
+    assert not any(line != line.rstrip() for line in text.splitlines())
+    assert '"f32[3, 2]" ' in gm.print_readable(print_output=False)
+    assert "\033[34m[3, 2]\033[0m" in gm.print_readable(print_output=False, colored=True)
+    list(gm.graph.nodes)[2].meta["mine"] = 7
+    assert "# mine: 7" in gm.print_readable(print_output=False, additional_meta=["mine"])

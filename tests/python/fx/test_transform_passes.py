@@ -1,5 +1,6 @@
 """CSE, constant folding, fusion, normalisation and the small passes, against torch.fx."""
 
+import copy
 import importlib
 import operator
 import typing
@@ -239,6 +240,11 @@ def test_const_fold(cls):
             torch.manual_seed(1)
             torch.testing.assert_close(got, m(*args))
         gm.graph.lint()
+    copied = copy.deepcopy(ours)
+    torch.manual_seed(1)
+    got = copied(*args)
+    torch.manual_seed(1)
+    torch.testing.assert_close(got, m(*args))
     if ours.const_subgraph_module is not None:
         with pytest.raises(AssertionError, match="already been run"):
             ours.run_folding()
@@ -315,6 +321,20 @@ def test_remove_dropout_and_extract_subgraph(fx):
     piece = optimization.extract_subgraph(gm, nodes, [list(gm.graph.nodes)[0]], nodes[-1:])
     x = torch.randn(2, 4)
     assert torch.equal(piece(x)[0], gm(x))
+
+
+def test_optimize_for_inference(ours):
+    m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Dropout2d()).eval()
+    torch.nn.init.uniform_(m[1].running_mean)
+    optimize = part(ours, "experimental.optimization").optimize_for_inference
+    gm = optimize(m)
+    assert [n.target for n in calls(gm.graph)] == ["0"]
+    x = torch.randn(1, 1, 5, 5)
+    torch.testing.assert_close(gm(x), m(x))
+    kept = optimize(m, {"conv_bn_fuse": False, "remove_dropout": False})
+    assert [n.target for n in calls(kept.graph)] == ["0", "1", "2"]
+    with pytest.raises(RuntimeError, match="no pass named fuse"):
+        optimize(m, {"fuse": True})
 
 
 # ---- normalisation ----

@@ -10,6 +10,7 @@ import types
 import torch
 
 from .._C import find_proxy, generic_code
+from ._readable import readable
 from ._run import REQUIRED, Retracer
 from .graph import Graph
 
@@ -238,24 +239,36 @@ class GraphModule(torch.nn.Module):
         new._is_replica = True
         return new
 
-    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, **_):
-        """The graph as text, those of submodules below it."""
-        text = _readable(self, self._get_name())
+    def print_readable(
+        self,
+        print_output=True,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+        *,
+        fast_sympy_print=False,
+        expanded_def=False,
+        additional_meta=None,
+    ):
+        """The graph as text, with the dtype and shape of each value where meta has them, and the line of the program
+        that it comes from where stack traces were recorded; GraphModules among the children below it.
+
+        include_stride, include_device: of values; colored: with ANSI colours; additional_meta: keys of meta to show;
+        fast_sympy_print and expanded_def are about generated Python code and have no effect
+        """
+        show = {
+            "include_stride": include_stride,
+            "include_device": include_device,
+            "colored": colored,
+            "additional_meta": additional_meta,
+        }
+        text = readable(self, self._get_name(), GraphModule, show)
         if print_output:
             print(text)
         return text
 
     def __str__(self):
         return f"{super().__str__()}\n\n\n\n{self._graph}\n\n# To see more debug info, please use `graph_module.print_readable()`"
-
-
-def _readable(module, name):
-    lines = [f"class {name}(torch.nn.Module):"]
-    lines += ["    " + line for line in str(module.graph).splitlines()]
-    for child_name, child in module.named_children():
-        if isinstance(child, GraphModule):
-            lines += ["    " + line for line in _readable(child, child_name).splitlines()]
-    return "\n".join(lines)
 
 
 # ---- forward ----

@@ -6,7 +6,7 @@ import copy
 import torch
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
-from .._symbolic_trace import symbolic_trace
+from .._symbolic_trace import Tracer, symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..interpreter import Transformer
@@ -103,8 +103,8 @@ def extract_subgraph(orig_module, nodes, inputs, outputs):
     return GraphModule(orig_module, graph)
 
 
-def optimize_for_inference(model, pass_config=None, tracer=None):
-    """fuse and remove_dropout; `pass_config` turns them off: {"conv_bn_fuse": False, "remove_dropout": False}.
+def optimize_for_inference(model, pass_config=None, tracer=Tracer):
+    """fuse and remove_dropout on a trace by `tracer`; `pass_config` turns them off: {"conv_bn_fuse": False, "remove_dropout": False}.
 
     "mkldnn_layout_optimize" is accepted and does nothing: fxjit.compile keeps weights in oneDNN's layout itself.
     """
@@ -112,14 +112,9 @@ def optimize_for_inference(model, pass_config=None, tracer=None):
     unknown = set(config) - {"conv_bn_fuse", "remove_dropout", "mkldnn_layout_optimize"}
     if unknown:
         raise RuntimeError(f"optimize_for_inference has no pass named {', '.join(sorted(unknown))}")
-    if tracer is not None:
-        model = _traced(model, tracer)
+    if not isinstance(model, GraphModule):
+        tracer = tracer()
+        model = GraphModule(model, tracer.trace(model))
     if config["conv_bn_fuse"]:
         model = fuse(model, no_trace=True)
     return remove_dropout(model) if config["remove_dropout"] else model
-
-
-def _traced(model, tracer):
-    tracer = tracer()
-    graph = tracer.trace(model)
-    return GraphModule(tracer.root, graph)
