@@ -28,6 +28,23 @@ std::string text_of(PyObject* o, PyObject* (*convert)(PyObject*)) {
   return std::string("<") + Py_TYPE(o)->tp_name + ">";
 }
 
+// Functions on which nobody can have, or has, put a schema or a mark: what torch asks about effects is then whether its
+// lists have them.
+bool has_no_attributes(PyObject* f) {
+  return PyCFunction_CheckExact(f) || (PyFunction_Check(f) && !reinterpret_cast<PyFunctionObject*>(f)->func_dict);
+}
+
+bool is_listed_as_impure(PyObject* f) {
+  // The sets themselves, since has_side_effect adds to one.
+  static PyObject* const lists = call_helper("impure_functions", {}).release().ptr();
+  for (nb::handle list : nb::handle(lists)) {
+    int found = PySequence_Contains(list.ptr(), f);
+    if (found < 0) throw PythonErrorSet{};
+    if (found) return true;
+  }
+  return false;
+}
+
 std::string class_name_of(PyTypeObject* type) {
   nb::object name = nb::borrow(reinterpret_cast<PyObject*>(type));
   nb::object module = nb::getattr(name, "__module__", nb::none());
@@ -128,6 +145,7 @@ fx::Value PyCallable::call(std::span<const fx::Value> args, const fx::Value& kwa
 
 bool PyCallable::is_impure(const fx::Argument& args, const fx::Argument& kwargs, bool impure_random) const {
   nb::gil_scoped_acquire gil;
+  if (has_no_attributes(object.get())) return is_listed_as_impure(object.get());
   nb::object a = to_python(args, nullptr), k = to_python(kwargs, nullptr);
   nb::object answer = call_helper("is_impure", {object.get(), a.ptr(), k.ptr(), impure_random ? Py_True : Py_False});
   return nb::cast<bool>(answer);

@@ -76,6 +76,13 @@ def is_impure(fn, args, kwargs, impure_random):
     return bool(torch_is_impure(fn, args=args, kwargs=kwargs, impure_random=impure_random))
 
 
+def impure_functions():
+    """The functions that torch lists as impure: random ones, and those with side effects."""
+    from torch._library.utils import _RANDOM_FUNCTIONS
+
+    return _RANDOM_FUNCTIONS, torch.fx.node._side_effectful_functions
+
+
 def is_composite(fn):
     from ._symbolic_trace import is_wrapped
 

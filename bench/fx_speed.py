@@ -1,0 +1,348 @@
+"""How fast graphs are traced, copied, checked and edited: fxjit.fx against torch.fx in one process, and how time grows with
+the number of nodes. Results are compared before anything is timed. --write puts the tables into docs/benchmarks-fx.md and
+the picture beside it.
+
+  PYTHONPATH=build/dev/python .venv/bin/python bench/fx_speed.py
+"""
+
+import argparse
+import copy
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+import torch
+import torch.fx
+from cases import additions
+
+ROOT = Path(__file__).resolve().parent.parent
+NODES = 20_000
+CURVE = (1_000, 10_000, 100_000, 1_000_000)
+
+
+@dataclass
+class Case:
+    """`prepare(fx)` gives what `run` is called on, anew each time and outside of the clock; `look` what is compared."""
+
+    name: str
+    factor: float  # asked: how many times as fast as torch.fx
+    prepare: Callable
+    run: Callable
+    look: Callable = lambda result: [node.name for node in result.nodes]
+    turns: int = 5
+
+
+def seconds(case, fx):
+    given = case.prepare(fx)
+    gc.collect()
+    gc.disable()  # a collection in the middle belongs to neither
+    try:
+        start = time.perf_counter()
+        result = case.run(given)
+        return time.perf_counter() - start, result
+    finally:
+        gc.enable()
+
+
+def measure(case, fxs):
+    """Medians of both, in turns."""
+    theirs, ours = (case.look(seconds(case, fx)[1]) for fx in fxs)  # the first turn of each only warms
+    if theirs != ours:
+        raise SystemExit(f"{case.name}: the results differ; nothing is timed")
+    times = [[], []]
+    for _ in range(case.turns):
+        for i, fx in enumerate(fxs):
+            times[i].append(seconds(case, fx)[0])
+    return [statistics.median(t) for t in times]
+
+
+# ---- cases ----
+
+
+def scoped(count):
+    """A root with a submodule that is traced through: each node has a module stack."""
+
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            return additions(count)(x)
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x)
+
+    return Outer()
+
+
+def tracer(fx, overridden=False, traces=False):
+    class T(fx.Tracer):
+        pass
+
+    if overridden:
+
+        def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+            return super(T, self).create_node(kind, target, args, kwargs, name, type_expr)
+
+        T.create_node = create_node
+    made = T()
+    made.record_stack_traces = traces
+    return made
+
+
+def tracing(name, factor, root, turns=5, **options):
+    return Case(name, factor, lambda fx: tracer(fx, **options), lambda t: t.trace(root), turns=turns)
+
+
+def chain(fx, count=NODES):
+    return fx.Tracer().trace(additions(count))
+
+
+def dead_chain(fx, count=NODES):
+    graph = chain(fx, count)
+    next(iter(reversed(graph.nodes))).args = (None,)
+    return graph
+
+
+def replace_all(graph):
+    """Every node's uses go to a node that stands for it."""
+    stand_in = next(iter(graph.nodes))
+    for node in list(graph.nodes):
+        if node is not stand_in and node.op == "call_function":
+            node.replace_all_uses_with(stand_in)
+    return graph
+
+
+def graph_copy(pair):
+    source, target = pair
+    target.graph_copy(source, {})
+    return target
+
+
+def lint(graph):
+    graph.lint()
+    return graph
+
+
+def dead_code(graph):
+    graph.eliminate_dead_code()
+    return graph
+
+
+def recompiled(module):
+    module.recompile()
+    return module(torch.ones(2))
+
+
+def node_list(graph):
+    return [(node.name, len(node.users)) for node in graph.nodes]
+
+
+def model_cases():
+    from torchvision import models
+
+    with torch.device("meta"):
+        named = {"ResNet-50": models.resnet50(), "ViT-B/16": models.vit_b_16()}
+    named["12-layer transformer"] = Blocks(12)
+    return [tracing(f"trace {name}", 3, model.eval()) for name, model in named.items()]
+
+
+class Block(torch.nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = torch.nn.LayerNorm(dim), torch.nn.LayerNorm(dim)
+        self.qkv, self.out = torch.nn.Linear(dim, 3 * dim), torch.nn.Linear(dim, dim)
+        self.up, self.down = torch.nn.Linear(dim, 4 * dim), torch.nn.Linear(4 * dim, dim)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).chunk(3, -1)
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in (q, k, v))
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.norm2(x))))
+
+
+class Blocks(torch.nn.Module):
+    """A transformer written out, so that the trace goes through its layers."""
+
+    def __init__(self, layers, dim=64, heads=4):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Block(dim, heads) for _ in range(layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def gm_of(fx):
+    graph = chain(fx)
+    return fx.GraphModule({}, graph)
+
+
+def cases():
+    yield tracing("trace 20,000 additions, module scopes", 30, scoped(NODES))
+    yield tracing("trace 20,000 additions, create_node overridden", 12, scoped(NODES), overridden=True)
+    yield tracing("trace 20,000 additions, stack traces", 10, scoped(NODES), turns=3, traces=True)
+    yield from model_cases()
+    yield Case("deepcopy", 20, chain, copy.deepcopy)
+    yield Case("lint", 20, chain, lint)
+    yield Case("eliminate_dead_code, all dead", 20, dead_chain, dead_code)
+    yield Case("replace_all_uses_with of every node", 20, chain, replace_all, node_list)
+    yield Case("graph_copy", 20, lambda fx: (chain(fx), fx.Graph()), graph_copy)
+    yield Case("recompile and first call", 1, gm_of, recompiled, lambda t: t.tolist(), turns=3)
+
+
+# ---- memory ----
+
+MEMORY = """
+import gc, importlib, resource, sys, torch, torch.fx
+fx = importlib.import_module(sys.argv[1])
+sys.path.insert(0, sys.argv[2])
+from cases import additions
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+fx.Tracer().trace(additions(1000))
+gc.collect()
+before, count = resident(), 200_000
+graph = fx.Tracer().trace(additions(count))
+nodes = list(graph.nodes)
+gc.collect()
+print((resident() - before) / count)
+"""
+
+
+def bytes_per_node(name):
+    command = [sys.executable, "-c", MEMORY, name, str(Path(__file__).parent)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+# ---- growth ----
+
+
+def curve_steps(fx):
+    return {
+        "trace": lambda count, graph: chain(fx, count),
+        "copy": lambda count, graph: copy.deepcopy(graph),
+        "lint": lambda count, graph: graph.lint(),
+        "print": lambda count, graph: str(graph),
+        "dead code": lambda count, graph: dead_code(graph),
+    }
+
+
+def curve(fx, sizes):
+    """step → seconds at each size."""
+    found = {}
+    for count in sizes:
+        graph = chain(fx, count)
+        for name, step in curve_steps(fx).items():
+            if name == "dead code":
+                next(iter(reversed(graph.nodes))).args = (None,)
+            gc.collect()
+            gc.disable()
+            start = time.perf_counter()
+            keep = step(count, graph)
+            found.setdefault(name, []).append(time.perf_counter() - start)
+            gc.enable()
+            del keep
+    return found
+
+
+def svg(found, sizes):
+    """Seconds over nodes, both logarithmic: what is linear has the slope of the dashed line."""
+    import math
+
+    width, height, left, bottom = 640, 400, 70, 50
+    values = [t for row in found.values() for t in row]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    x_low, x_high = math.log10(sizes[0]), math.log10(sizes[-1])
+
+    def at(count, t):
+        x = left + (math.log10(count) - x_low) / (x_high - x_low) * (width - left - 110)
+        y = height - bottom - (math.log10(t) - low) / (high - low) * (height - bottom - 20)
+        return f"{x:.1f},{y:.1f}"
+
+    def text(point, content, extra=""):
+        x, y = point.split(",")
+        return f'<text x="{x}" y="{y}" font-family="sans-serif" font-size="12" {extra}>{content}</text>'
+
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
+             f'<rect width="{width}" height="{height}" fill="white"/>']
+    for power in range(low, high + 1):
+        a, b = at(sizes[0], 10.0**power), at(sizes[-1], 10.0**power)
+        lines.append(f'<polyline points="{a} {b}" stroke="#ddd" fill="none"/>')
+        label = f"{10**power * 1000:g} ms" if power < 0 else f"{10**power:g} s"
+        lines.append(text(a, label, 'text-anchor="end" dx="-6" dy="4"'))
+    for count in sizes:
+        lines.append(text(at(count, 10.0**low), f"{count:,}", 'text-anchor="middle" dy="18"'))
+    start = min(row[0] for row in found.values())
+    end = start * sizes[-1] / sizes[0]
+    lines.append(f'<polyline points="{at(sizes[0], start)} {at(sizes[-1], end)}" stroke="#888" fill="none" '
+                 'stroke-dasharray="5 4"/>')
+    colours = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"]
+    ends = sorted(found, key=lambda name: -found[name][-1])
+    for name, colour in zip(found, colours):
+        points = [at(count, t) for count, t in zip(sizes, found[name])]
+        lines.append(f'<polyline points="{" ".join(points)}" stroke="{colour}" stroke-width="2" fill="none"/>')
+        lines.append(text(points[-1], name, f'dx="8" dy="{4 + 3 * ends.index(name)}" fill="{colour}"'))
+    lines.append(text(f"{left},{height - 8}", "nodes; the dashed line is linear"))
+    return "\n".join(lines + ["</svg>"]) + "\n"
+
+
+def report(rows, memory, found, sizes):
+    lines = ["# Benchmarks of fxjit.fx", "", "Made by `bench/fx_speed.py --write`: torch.fx and fxjit.fx in one process, in "
+             f"turns, medians, {NODES:,} nodes where nothing else is said; results are compared first.", ""]
+    lines += ["| what | torch.fx, ms | fxjit.fx, ms | × | asked |", "| --- | --- | --- | --- | --- |"]
+    for case, (theirs, ours) in rows:
+        times = theirs / ours
+        mark = "" if times >= case.factor else " **falls short**"
+        lines.append(f"| {case.name} | {theirs * 1e3:.3g} | {ours * 1e3:.3g} | {times:.3g} | {case.factor:g}{mark} |")
+    if memory:
+        mark = "" if memory[1] <= memory[0] / 2 else " **falls short**"
+        lines.append(f"| bytes per node, with its Python object | {memory[0]:.0f} | {memory[1]:.0f} | "
+                     f"{memory[0] / memory[1]:.3g} | 2{mark} |")
+    if found:
+        lines += ["", "## Growth", "", "Seconds over the number of nodes of a chain of additions, fxjit.fx:", "",
+                  f"| nodes | {' | '.join(found)} |", "| --- |" + " --- |" * len(found)]
+        for i, count in enumerate(sizes):
+            lines.append(f"| {count:,} | {' | '.join(f'{row[i]:.3g}' for row in found.values())} |")
+        lines += ["", "![seconds over nodes](fx-growth.svg)"]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--match", default="", help="only cases whose name contains this, and neither memory nor growth")
+    parser.add_argument("--largest", type=int, default=CURVE[-1], help="nodes of the largest graph of the growth table")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks-fx.md and docs/fx-growth.svg")
+    args = parser.parse_args()
+    import fxjit.fx
+
+    rows = []
+    for case in cases():
+        if args.match in case.name:
+            print(f"{case.name} ...", file=sys.stderr, flush=True)
+            rows.append((case, measure(case, (torch.fx, fxjit.fx))))
+    memory, found, sizes = None, None, [n for n in CURVE if n <= args.largest]
+    if not args.match:
+        print("memory, growth ...", file=sys.stderr, flush=True)
+        memory = [bytes_per_node(name) for name in ("torch.fx", "fxjit.fx")]
+        found = curve(fxjit.fx, sizes)
+    text = report(rows, memory, found, sizes)
+    print(text)
+    if args.write:
+        (ROOT / "docs" / "benchmarks-fx.md").write_text(text)
+        (ROOT / "docs" / "fx-growth.svg").write_text(svg(found, sizes))
+
+
+if __name__ == "__main__":
+    main()
