@@ -15,6 +15,9 @@ class SnapshotInterpreter(Interpreter):
         self.garbage_collect_values, self.extra_traceback = True, False
         if "_last_uses" not in snapshot.__dict__:
             snapshot._last_uses = last_uses(snapshot)
+            for node in snapshot.nodes:
+                if not node.users and node.op != "output":
+                    snapshot._last_uses.setdefault(node, []).append(node)  # nobody uses it: gone at once
         self.user_to_last_uses = snapshot._last_uses
 
     def run_parameters(self, args):
