@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "fx/rewrite/attributes.h"
 #include "fxjit/fx/topology.h"
 #include "support/errors.h"
 
@@ -125,10 +126,7 @@ void replace_attributes(GraphModule& module, const GraphModule& replacement) {
                                 "\" node during subgraph rewriting with target ", path,
                                 ", but the referenced attribute does not exist in the replacement GraphModule"));
     }
-    const AttributeKind kind = value->object_kind() == ObjectKind::Module      ? AttributeKind::Module
-                               : value->object_kind() == ObjectKind::Parameter ? AttributeKind::Parameter
-                                                                               : AttributeKind::Buffer;
-    set_attribute_at(module, path, value, kind);
+    set_attribute_at(module, path, value, registered_kind(*value));
   }
 }
 
