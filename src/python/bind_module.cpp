@@ -9,6 +9,7 @@ void bind_compile(nanobind::module_& m);
 void bind_fx_rewrite(nanobind::module_& m);
 void bind_draw(nanobind::module_& m);
 void bind_fx_split(nanobind::module_& m);
+void bind_fx_partition(nanobind::module_& m);
 }  // namespace fxjit::inline v0::python
 
 NB_MODULE(_C, m) {
@@ -20,4 +21,5 @@ NB_MODULE(_C, m) {
   fxjit::python::bind_fx_rewrite(m);
   fxjit::python::bind_draw(m);
   fxjit::python::bind_fx_split(m);
+  fxjit::python::bind_fx_partition(m);
 }

@@ -1,0 +1,1 @@
+"""Frames that passes run in."""
