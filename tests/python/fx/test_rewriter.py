@@ -438,6 +438,15 @@ def test_wrong_numbers_are_errors(fx):
         fx.replace_pattern(gm, lambda x: torch.relu(x), lambda x: (torch.relu(x), x))
 
 
+def test_constants_of_a_replacement_function(ours):
+    """In torch.fx the new graph names an attribute that is not there, or another one."""
+    old, new = torch.tensor([1.0]), torch.tensor([5.0])
+    gm = ours.symbolic_trace(lambda x: torch.relu(x) + old)
+    assert len(ours.replace_pattern(gm, lambda x: torch.relu(x), lambda x: torch.mul(x, new))) == 1
+    assert torch.equal(gm(X), X * 5 + 1)
+    gm.graph.lint()
+
+
 def test_replacement_may_read_what_stands_behind_the_first_user(ours):
     """torch.fx leaves a graph in the wrong order here."""
 

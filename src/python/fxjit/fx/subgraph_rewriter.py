@@ -1,6 +1,7 @@
 """Replaces the places where a pattern occurs in a graph by another graph."""
 
 import copy
+import itertools
 import typing
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import torch
 from .. import _C
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
-from .graph_module import GraphModule
+from .graph_module import GraphModule, _set_attribute
 from .node import Node
 from .passes.utils.matcher_utils import SubgraphMatcher
 
@@ -68,6 +69,8 @@ def replace_pattern_with_filters(
         if all(keep(m, graph, pattern_graph) for keep in match_filters or ())
     ]
     common = _graph_of(replacement) if replacement is not None else None
+    if common is not None and matches and not isinstance(replacement, (Graph, torch.nn.Module)):
+        _move_constants(common, gm)
     if replacement_callback is not None:
 
         def chosen(match):
@@ -88,6 +91,17 @@ def _graph_of(program):
     if isinstance(program, GraphModule):
         return program.graph
     return program if isinstance(program, Graph) else symbolic_trace(program).graph
+
+
+def _move_constants(graph, gm):
+    """Tensors that a function took from around it become attributes of gm, under names that are free there."""
+    names = {}
+    for node in graph.find_nodes(op="get_attr"):
+        if node.target not in names:
+            name = next(n for i in itertools.count() if not hasattr(gm, n := f"_tensor_constant{i}"))
+            _set_attribute(gm, name, _attribute(graph.owning_module, node.target))
+            names[node.target] = name
+        node.target = names[node.target]
 
 
 def _attribute(module, target):

@@ -7,7 +7,14 @@ import torch
 from ... import _C
 from .._names import qualified_name
 
-__all__ = ["get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph", "stable_topological_sort"]
+__all__ = [
+    "FxNetAccFusionsFinder",
+    "get_acc_ops_name",
+    "get_node_target",
+    "is_node_output_tensor",
+    "legalize_graph",
+    "stable_topological_sort",
+]
 
 CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 
@@ -75,3 +82,65 @@ def stable_topological_sort(gm):
     _C.stable_topological_sort(gm.graph)
     gm.recompile()
     return gm
+
+
+class FxNetAccFusionsFinder:
+    """Groups of accelerated nodes that pass each other values other than tensors: they must stay together.
+
+    acc_nodes: the set of accelerated nodes; groups that would need another node are taken out of it. Called, it returns
+    a dict from nodes to their groups (sets). ShapeProp must have run: a node without "tensor_meta" is no tensor.
+    """
+
+    def __init__(self, module, acc_nodes):
+        self.module = module
+        self.nodes = list(module.graph.nodes)
+        self.acc_nodes = acc_nodes
+        self.node_index = {node: i for i, node in enumerate(self.nodes)}
+
+    def __call__(self):
+        groups = {}
+        for node in sorted(self.acc_nodes, key=self.node_index.__getitem__):
+            if node in groups or node not in self.acc_nodes or not self._passes_other_values(node):
+                continue
+            group = self._grow(node)
+            if group <= self.acc_nodes:
+                groups.update(dict.fromkeys(group, group))
+            else:
+                self.acc_nodes -= group
+        return groups
+
+    @staticmethod
+    def _passes_other_values(node):
+        return node.op in CALLABLE_NODE_OPS and "tensor_meta" not in node.meta
+
+    def _grow(self, start):
+        group, pending = {start}, [start]
+
+        def add(nodes):
+            new = [n for n in nodes if n not in group]
+            group.update(new)
+            pending.extend(new)
+
+        while pending:
+            node = pending.pop()
+            if self._passes_other_values(node):
+                add(user for user in node.users if user.op in CALLABLE_NODE_OPS)
+            add(arg for arg in node.all_input_nodes if self._passes_other_values(arg))
+            if not pending:
+                add(self._between(group))
+        return group
+
+    def _between(self, group):
+        """Nodes outside that read something of the group and are read by it, on whatever way."""
+        first = min(self.node_index[n] for n in group)
+        found, pending = set(), list(group)
+        while pending:
+            for arg in pending.pop().all_input_nodes:
+                if arg.op in CALLABLE_NODE_OPS and arg not in found and self.node_index[arg] > first:
+                    found.add(arg)
+                    pending.append(arg)
+        inside = set(group)
+        for node in sorted(found, key=self.node_index.__getitem__):
+            if any(arg in inside for arg in node.all_input_nodes):
+                inside.add(node)
+        return sorted(inside - group, key=self.node_index.__getitem__)
