@@ -48,6 +48,8 @@ def minimize(module, inputs, *, method="binary", find_all=False, compare=None, r
     find_all: all nodes that differ, instead of the first (sequential and binary)
     compare(a, b): whether two results are equal enough; by default torch.testing.assert_close with its tolerances, NaNs
         equal, and dtype, shape and strides the same
+    Parts get copies of their inputs: what a node writes to its arguments is seen within its part only.
+
     run(part, inputs): what to compare eager with instead of fxjit.compile(part, **options)
     """
     gm = module if isinstance(module, fx.GraphModule) else fx.symbolic_trace(module)
@@ -73,6 +75,9 @@ class _EagerOrCompiled(_MinimizerBase):
     def run_shape_prop(self):
         with torch.no_grad():
             fx.passes.shape_prop.ShapeProp(self.module).propagate(*_copies(self.sample_input))
+
+    def _inseparable(self, nodes):
+        return set(nodes)
 
     def run_a(self, mod, inputs, report_idx=-1):
         return fx.Interpreter(mod).run(*_copies(inputs))

@@ -233,7 +233,12 @@ class _MinimizerBase:
             culprits = culprits | self._binary_search_impl(all_nodes, middle, end_idx)
         if not culprits:
             report.append("Further split and lowering found no errors. Unable to minimize the submodule.")
+            culprits = self._inseparable(nodes)
         return culprits
+
+    def _inseparable(self, nodes):
+        """The culprits where a part differs and its halves do not: none, as in torch.fx."""
+        return set()
 
     def _accumulate_traverse(self, nodes):
         if self.settings.find_all:
