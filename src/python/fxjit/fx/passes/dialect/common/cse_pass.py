@@ -3,10 +3,10 @@
 import copy
 
 import torch
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from ....._C import eliminate_common_subexpressions
 from ....graph_module import GraphModule
+from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
 
