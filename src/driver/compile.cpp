@@ -5,13 +5,13 @@
 
 #include "codegen/forward/specialised_plan.h"
 #include "driver/explain.h"
+#include "driver/forward_inputs.h"
 #include "driver/library_calls.h"
 #include "jit/forward_jit.h"
 #include "jit/kernel_cache.h"
 #include "passes/pass.h"
 #include "torch/aten_call.h"
 #include "torch/host_table.h"
-#include "torch/layout.h"
 
 namespace fxjit::inline v0::driver {
 namespace {
@@ -69,26 +69,6 @@ void choose_schedules(Compilation& c) {
   }
 }
 
-// Placeholders of the final graph are the inputs in order: passes keep them.
-void list_inputs(Compilation& c) {
-  const torch_::HostState& state = c.request.state;
-  c.inputs.words = {state.included, state.excluded, state.flags};
-  c.inputs.layout = torch_::tensor_layout().layout;
-  for (const fx::Node* n : c.graph->nodes()) {
-    if (n->op() != fx::Opcode::Placeholder) continue;
-    codegen::ForwardInput input;
-    input.node = n;
-    input.type = n->tensor_type();
-    input.key_set = c.request.key_sets[c.inputs.inputs.size()];
-    if (torch_::grad_mode(state)) input.requires_grad = false;
-    c.inputs.inputs.push_back(std::move(input));
-  }
-  FXJIT_CHECK(c.inputs.inputs.size() == c.request.key_sets.size(), "a pass dropped an input");
-  for (int32_t m : c.program.mutated_inputs)
-    for (int32_t i = 0; i < static_cast<int32_t>(c.inputs.inputs.size()); ++i)
-      if (i != m) c.inputs.apart.emplace_back(m, i);
-}
-
 Result<void> compile_kernels(Compilation& c) {
   c.kernels.assign(2 * c.plan.steps.size(), nullptr);
   for (size_t step = 0; step < c.plan.steps.size(); ++step) {
@@ -113,7 +93,7 @@ Result<void> compile_kernels(Compilation& c) {
 Result<void> bind_calls(Compilation& c) {
   torch_::HostProgram& host = c.out->program;
   torch_::Binder binder{[&](const fx::Node* n) { return c.plan.slot_of(*n); },
-                        [](const fx::Argument&) { return std::optional<torch_::SymbolRef>(); }};
+                        [&](const fx::Argument& a) { return symbol_of(c.inputs, a); }};
   host.calls.resize(c.plan.steps.size());
   for (size_t i = 0; i < c.plan.steps.size(); ++i) {
     const codegen::SpecialisedStep& step = c.plan.steps[i];
@@ -184,7 +164,7 @@ Result<SpecialisationPtr> compile(torch_::TypedProgram program, CompileRequest r
   {
     auto timed = stage("plan");
     choose_schedules(c);
-    list_inputs(c);
+    list_inputs(c.program, *c.graph, c.request, &c.inputs);
     c.plan = codegen::plan_specialised(*c.graph, c.env(), c.inputs);
   }
   {

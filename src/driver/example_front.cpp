@@ -124,7 +124,8 @@ std::shared_ptr<Function> ExampleFront::make_function(const Attributes& attribut
   for (size_t i = 0; i < arity_; ++i) names.push_back("x" + std::to_string(i));
   if (attributes.tree)
     for (const detail::NamedTensor& a : attributes.tree->attributes) names.push_back("attribute " + a.name);
-  auto function = std::make_shared<Function>(options_, std::move(names));
+  const size_t count = names.size() - arity_;
+  auto function = std::make_shared<Function>(options_, Function::Inputs{std::move(names), count, 0});
   function->set_capture(source_->name() + " by example", {});
   return function;
 }

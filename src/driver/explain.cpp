@@ -1,5 +1,6 @@
 #include "driver/explain.h"
 
+#include <bit>
 #include <set>
 
 #include "jit/forward_jit.h"
@@ -27,6 +28,20 @@ int64_t scope_of(const fx::Node& n) {
   return scope ? scope->as_int() : -1;
 }
 
+namespace {
+
+// "f32[s0, 16]", "float", "int = 3".
+std::string input_text(const ShapeEnv& env, const codegen::ForwardInput& input) {
+  if (input.kind == codegen::ForwardInput::Tensor) return to_string(env, *input.type);
+  std::string text = input.is_float ? "float" : "int";
+  if (!input.baked) return text;
+  return text + " = " +
+         (input.is_float ? std::to_string(std::bit_cast<double>(*input.baked))
+                         : std::to_string(static_cast<int64_t>(*input.baked)));
+}
+
+}  // namespace
+
 CallReport report_aten_call(const fx::Node& n, const std::vector<std::string>& notes, const std::string& no_library) {
   CallReport r{std::string(n.name()), std::string(n.callable().qualified_name()), no_library, scope_of(n)};
   for (const std::string& note : notes)
@@ -37,8 +52,9 @@ CallReport report_aten_call(const fx::Node& n, const std::vector<std::string>& n
 void describe_specialisation(const ShapeEnv& env, const codegen::ForwardInputs& inputs,
                              std::span<const std::string> names, SpecialisationReport* report) {
   for (size_t i = 0; i < inputs.inputs.size(); ++i) {
+    if (inputs.inputs[i].derived) continue;
     std::string name = i < names.size() ? names[i] : "input " + std::to_string(i);
-    report->inputs += (i ? ", " : "") + name + ": " + to_string(env, *inputs.inputs[i].type);
+    report->inputs += (i ? ", " : "") + name + ": " + input_text(env, inputs.inputs[i]);
   }
   static constexpr const char* kRelations[] = {" == ", " != ", " < ", " <= "};
   for (const SymGuard& g : env.guards())

@@ -4,6 +4,7 @@
 
 #include "driver/signature.h"
 #include "driver/specialisation.h"
+#include "passes/pass.h"
 #include "support/log.h"
 #include "torch/host_table.h"
 #include "torch/layout.h"
@@ -12,20 +13,23 @@
 
 namespace fxjit::inline v0::driver {
 
-Function::Function(Options options, std::vector<std::string> input_names)
-    : options_(std::move(options)), input_names_(std::move(input_names)), list_(std::make_shared<const List>()) {}
+Function::Function(Options options, Inputs inputs)
+    : options_(std::move(options)), inputs_(std::move(inputs)), list_(std::make_shared<const List>()) {
+  passes::check_skips(options_);
+}
 
 Function::~Function() = default;
 
-Function::Outcome Function::try_call(c10::TensorImpl* const* in, std::span<c10::TensorImpl*> out) {
+Function::Outcome Function::try_call(c10::TensorImpl* const* in, std::span<c10::TensorImpl*> out,
+                                     const int64_t* scalars) {
   std::shared_ptr<const List> list = list_.load(std::memory_order_acquire);
   if (list->empty()) return {};
   torch_::HostState state = torch_::host_state();
-  std::span<c10::TensorImpl* const> inputs(in, input_names_.size());
+  std::span<c10::TensorImpl* const> inputs(in, tensor_count());
   for (size_t i = 0; i < list->size(); ++i) {
     const SpecialisationPtr& s = (*list)[i];
     if (s->results > out.size()) continue;
-    if (!torch_::run_specialised(s->forward, s->program, inputs, nullptr, out.first(s->results), state)) continue;
+    if (!torch_::run_specialised(s->forward, s->program, inputs, scalars, out.first(s->results), state)) continue;
     s->hits.fetch_add(1, std::memory_order_relaxed);
     if (list->size() > 1) {
       s->last_use.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
@@ -52,7 +56,7 @@ void Function::promote(const SpecialisationPtr& s) {
 bool Function::wants_recording(std::span<const at::Tensor> inputs) {
   std::string reason = torch_::tensor_layout().problem;
   for (size_t i = 0; i < inputs.size() && reason.empty(); ++i)
-    if (std::string why = torch_::unsupported_reason(inputs[i]); !why.empty()) reason = input_names_[i] + ": " + why;
+    if (std::string why = torch_::unsupported_reason(inputs[i]); !why.empty()) reason = inputs_.names[i] + ": " + why;
   if (reason.empty()) reason = torch_::install_recorder();
   if (!reason.empty()) {
     note_fallback("", "generic form", reason);

@@ -15,13 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "codegen/forward/number.h"
 #include "driver/report.h"
 #include "fxjit/fx/argument.h"
 #include "fxjit/options.h"
-
-namespace fxjit::inline v0::torch_ {
-class Recorder;
-}
 
 namespace fxjit::inline v0::driver {
 
@@ -36,12 +33,19 @@ using SpecialisationPtr = std::shared_ptr<Specialisation>;
 
 class FXJIT_API Function : public std::enable_shared_from_this<Function> {
  public:
-  // `input_names` are for reports. Attributes of modules are inputs like the others, behind the arguments.
-  Function(Options options, std::vector<std::string> input_names);
+  // What the inputs are: arguments that are tensors, then attributes of modules, then numbers.
+  struct Inputs {
+    std::vector<std::string> names;  // for reports
+    size_t attributes = 0;           // tensors whose sizes are taken as constants
+    size_t numbers = 0;              // ints and floats
+  };
+  // ValueError where an option names a pass that cannot be left out.
+  Function(Options options, Inputs inputs);
   ~Function();
 
   const Options& options() const { return options_; }
-  size_t input_count() const { return input_names_.size(); }
+  size_t tensor_count() const { return inputs_.names.size() - inputs_.numbers; }
+  size_t number_count() const { return inputs_.numbers; }
 
   // Results of one call. `results` hold new references; `outputs` and `structure` belong to the specialisation.
   struct Outcome {
@@ -49,10 +53,12 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
     std::span<const OutputSource> outputs;
     const fx::Value* structure = nullptr;  // Int leaves index `outputs`
   };
-  // The hot path. `in` are borrowed; results are written to `out` as owned references (null where a result is not a
-  // tensor of its own). Specialisations with more results than `out` holds are passed over: another thread may publish
-  // one after max_results() was asked. Exceptions of callees come through unchanged.
-  Outcome try_call(c10::TensorImpl* const* in, std::span<c10::TensorImpl*> out);
+  // The hot path. `in` are the tensors, borrowed. `scalars` has a word for each input: bits of the double or int64 at
+  // the places of numbers, the others unread; null where there are no numbers. Results are written to `out` as owned
+  // references (null where a result is not a tensor of its own). Specialisations with more results than `out` holds are
+  // passed over: another thread may publish one after max_results() was asked. Exceptions of callees come through
+  // unchanged.
+  Outcome try_call(c10::TensorImpl* const* in, std::span<c10::TensorImpl*> out, const int64_t* scalars = nullptr);
   // The largest number of results of any specialisation so far.
   size_t max_results() const { return max_results_.load(std::memory_order_acquire); }
 
@@ -81,7 +87,7 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
 
   using List = std::vector<SpecialisationPtr>;
   Options options_;
-  std::vector<std::string> input_names_;
+  Inputs inputs_;
   std::atomic<std::shared_ptr<const List>> list_;  // replaced whole; readers keep what they run alive
   std::atomic<size_t> max_results_{0};
   std::atomic<int64_t> generic_calls_{0}, recorded_calls_{0};
@@ -96,7 +102,12 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
 // finish with its results. Not active beyond finish or destruction.
 class FXJIT_API Recording {
  public:
-  Recording(std::shared_ptr<Function> function, std::vector<at::Tensor> inputs);
+  // A number among the inputs, with the bits of a double or an int64.
+  struct Number {
+    bool is_float;
+    uint64_t bits;
+  };
+  Recording(std::shared_ptr<Function> function, std::vector<at::Tensor> inputs, std::vector<Number> numbers = {});
   ~Recording();
 
   // Whether a recorder is on in this thread: a compiled callable then runs its program uncompiled.
@@ -105,6 +116,12 @@ class FXJIT_API Recording {
   // A node of the program. `bakes_sizes`: its callee may look at sizes and hand on what it saw, so that the record is
   // good for these sizes only.
   void begin_scope(std::string_view node, bool bakes_sizes);
+  // In a scope: numbers (by index) and the other ints and floats among the callee's arguments. `binds`: the callee
+  // hands its arguments to operators and does nothing else with them; otherwise the record is good for the numbers'
+  // values only.
+  void use_numbers(std::vector<int32_t> numbers, std::vector<double> literals, bool binds);
+  // Another number, which the program computes from numbers by float arithmetic. Returns its index.
+  int32_t derive_number(codegen::NumberExpr expr, double value);
   void end_scope();
   // The record cannot be compiled; the first reason counts.
   void refuse(std::string reason);

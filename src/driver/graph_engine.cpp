@@ -111,7 +111,8 @@ GraphEngine::VariantPtr GraphEngine::make_variant(const Program& p, const GraphA
     names.push_back(a.plain ? p.input_names[i] : "tensor " + std::to_string(i));
   for (const std::string& path : attributes.paths) names.push_back("attribute " + path);
   v->attributes = std::move(attributes);
-  v->function = std::make_shared<Function>(options_, std::move(names));
+  const size_t count = v->attributes.paths.size();
+  v->function = std::make_shared<Function>(options_, Function::Inputs{std::move(names), count, 0});
   v->function->set_capture("the graph of a GraphModule", {});
   return v;
 }

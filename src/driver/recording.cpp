@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "driver/compile.h"
 #include "driver/function.h"
 #include "driver/signature.h"
@@ -26,16 +28,18 @@ struct Recording::Impl {
   support::Timer timer;
   bool bakes_sizes = false;
   std::string refusal;
+  torch_::NumberTable numbers;
 
-  Impl(std::shared_ptr<Function> f, std::vector<at::Tensor> tensors)
+  Impl(std::shared_ptr<Function> f, std::vector<at::Tensor> tensors, const std::vector<Number>& given)
       : function(std::move(f)),
         inputs(std::move(tensors)),
         signature(signature_of(inputs)),
-        request{function->options_, function->input_names_, {}, torch_::host_state(), {}} {
+        request{function->options_, function->inputs_.names, {}, torch_::host_state(), {}} {
     for (const at::Tensor& t : inputs) {
       request.key_sets.push_back(t.key_set().raw_repr());
       recorder.add_input(t);
     }
+    for (const Number& n : given) numbers.numbers.push_back({n.is_float, n.bits, std::nullopt});
     on = std::make_unique<torch_::RecordingGuard>(recorder);
   }
 
@@ -44,8 +48,10 @@ struct Recording::Impl {
     support::Timer import_timer;
     torch_::ImportOptions options;
     bakes_sizes |= !first_that_bakes_sizes(recorder.composites()).empty();
-    if (!bakes_sizes)
-      for (const at::Tensor& t : inputs) options.dynamic_sizes.emplace_back(static_cast<size_t>(t.dim()), uint8_t{1});
+    const size_t arguments = inputs.size() - function->inputs_.attributes;
+    for (size_t i = 0; i < arguments && !bakes_sizes; ++i)
+      options.dynamic_sizes.emplace_back(static_cast<size_t>(inputs[i].dim()), uint8_t{1});
+    options.numbers = &numbers;
     auto program = torch_::import_record(recorder, outputs, options);
     if (!program) return Failure{name_scope(program.reason())};
     request.times.add("import", import_timer.milliseconds());
@@ -68,8 +74,8 @@ struct Recording::Impl {
   }
 };
 
-Recording::Recording(std::shared_ptr<Function> function, std::vector<at::Tensor> inputs)
-    : impl_(std::make_unique<Impl>(std::move(function), std::move(inputs))) {}
+Recording::Recording(std::shared_ptr<Function> function, std::vector<at::Tensor> inputs, std::vector<Number> numbers)
+    : impl_(std::make_unique<Impl>(std::move(function), std::move(inputs), numbers)) {}
 
 Recording::~Recording() = default;
 
@@ -79,6 +85,16 @@ void Recording::begin_scope(std::string_view node, bool bakes_sizes) {
   impl_->bakes_sizes |= bakes_sizes;
   impl_->recorder.begin_scope(static_cast<int32_t>(impl_->scopes.size()));
   impl_->scopes.emplace_back(node);
+}
+
+void Recording::use_numbers(std::vector<int32_t> numbers, std::vector<double> literals, bool binds) {
+  const auto scope = static_cast<int32_t>(impl_->scopes.size()) - 1;
+  impl_->numbers.scopes[scope] = {std::move(numbers), std::move(literals), binds};
+}
+
+int32_t Recording::derive_number(codegen::NumberExpr expr, double value) {
+  impl_->numbers.numbers.push_back({true, std::bit_cast<uint64_t>(value), expr});
+  return static_cast<int32_t>(impl_->numbers.numbers.size()) - 1;
 }
 
 void Recording::end_scope() { impl_->recorder.end_scope(); }
@@ -106,9 +122,12 @@ void Recording::finish(std::vector<at::Tensor> outputs, fx::Value structure) {
       return;
     }
     reason = s.reason();
-  } catch (const InternalError& e) {
-    // A bug of ours costs speed, not the user's program; with `verify` on it is raised.
-    if (r.function->options().verify || strict) throw;
+  } catch (const std::exception& e) {
+    // A bug of ours costs speed, not the user's program; with `verify` on it is raised. So does whatever else is thrown
+    // on the way (no memory, an error of torch's); other errors of fxjit are the user's (`strict`, the folder of
+    // `dump`).
+    const bool ours = !dynamic_cast<const Error*>(&e) || dynamic_cast<const InternalError*>(&e);
+    if (!ours || r.function->options().verify || strict) throw;
     support::log(support::parse_log_level(r.function->options().log), support::LogLevel::Error, e.what());
     reason = std::string("internal error: ") + e.what();
   }

@@ -1,6 +1,7 @@
 #include "ops/infer.h"
 
 #include "ops/infer_context.h"
+#include "ops/number.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::ops {
@@ -41,7 +42,10 @@ Result<Operands> operands(const Inference& c, std::initializer_list<size_t> whic
       continue;
     }
     DType dtype = DType::Bool;
-    if (a.is(Kind::Float)) {
+    const std::optional<HostNumber> number = a.is_node() ? host_number(*a.as_node()) : std::nullopt;
+    if (number) {
+      dtype = number->dtype;
+    } else if (a.is(Kind::Float)) {
       dtype = DType::Float64;
     } else if (a.is(Kind::Int)) {
       dtype = DType::Int64;

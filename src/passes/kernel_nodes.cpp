@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "kernel/kernel_call.h"
+#include "ops/number.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::passes {
@@ -134,7 +135,9 @@ kernel::ScalarBinding bind_scalar(const kernel::ScalarSource& source) {
       b.size = source.symbol;
       break;
     case kernel::ScalarSource::Host:
-      FXJIT_UNREACHABLE("a number of the host in a kernel: ", source.node->format_node());
+      b.kind = kernel::ScalarBinding::Input;
+      b.index = ops::host_number(*source.node)->input;
+      break;
   }
   return b;
 }

@@ -1,5 +1,6 @@
 #include "passes/pass.h"
 
+#include "fxjit/errors.h"
 #include "fxjit/fx/callable.h"
 #include "passes/canonicalize.h"
 #include "passes/cse.h"
@@ -10,6 +11,7 @@
 #include "passes/fuse.h"
 #include "passes/infer_types.h"
 #include "support/dump.h"
+#include "support/format.h"
 #include "support/timer.h"
 
 namespace fxjit::inline v0::passes {
@@ -26,7 +28,27 @@ constexpr Pass kPasses[] = {
 #undef FXJIT_PASS
 };
 
+// Without symbolic types behind the inputs nothing says for which sizes a program is right.
+constexpr std::string_view kNeeded = "infer_types";
+
 }  // namespace
+
+void check_skips(const Options& options) {
+  for (std::string_view name : support::split(options.skip, ',')) {
+    if (name.empty()) continue;
+    std::string known;
+    bool found = false;
+    for (const Pass& pass : kPasses) {
+      if (pass.name == kNeeded) continue;
+      known += (known.empty() ? "" : ", ") + std::string(pass.name);
+      found = found || pass.name == name;
+    }
+    if (found) continue;
+    throw ValueError(name == kNeeded
+                         ? support::concat("skip: the pass ", name, " cannot be left out; these can: ", known)
+                         : support::concat("skip: there is no pass '", name, "'; these can be left out: ", known));
+  }
+}
 
 Result<std::vector<PassTime>> run_passes(PassContext& context) {
   support::Dump dump(context.options.dump);

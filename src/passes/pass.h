@@ -32,6 +32,9 @@ struct PassTime {
   bool changed;
 };
 
+// ValueError where the option `skip` names something that is no pass, or a pass without which programs would be wrong.
+void check_skips(const Options& options);
+
 // Runs the rows of passes.def but those that the options skip; times, dumps and verifies after each.
 Result<std::vector<PassTime>> run_passes(PassContext& context);
 

@@ -6,6 +6,9 @@
 #include <nanobind/stl/vector.h>
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "codegen/forward/forward_plan.h"
 #include "fxjit/errors.h"
 #include "jit/forward_jit.h"
@@ -27,6 +30,46 @@ std::vector<at::Tensor> tensors_of(nb::sequence list) {
     tensors.push_back(tensor_of(h.ptr()));
   }
   return tensors;
+}
+
+NumberKind number_kind(nb::handle h) {
+  if (PyFloat_CheckExact(h.ptr())) return NumberKind::Float;
+  if (PyLong_CheckExact(h.ptr())) return NumberKind::Int;
+  throw nb::type_error("expected floats and ints");
+}
+
+std::vector<driver::Recording::Number> numbers_of(nb::sequence list) {
+  std::vector<driver::Recording::Number> numbers;
+  for (nb::handle h : list) {
+    const bool is_float = number_kind(h) == NumberKind::Float;
+    numbers.push_back({is_float, is_float ? std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(h.ptr()))
+                                          : static_cast<uint64_t>(nb::cast<int64_t>(h))});
+  }
+  return numbers;
+}
+
+// Operands: the index of a number, or a float.
+int32_t derive_number(driver::Recording& r, const std::string& op, nb::sequence operands, double value) {
+  using codegen::NumberExpr;
+  static constexpr std::pair<std::string_view, NumberExpr::Op> kOps[] = {{"add", NumberExpr::Add},
+                                                                         {"sub", NumberExpr::Sub},
+                                                                         {"mul", NumberExpr::Mul},
+                                                                         {"truediv", NumberExpr::Div},
+                                                                         {"neg", NumberExpr::Neg}};
+  NumberExpr e;
+  const auto* row = std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& k) { return k.first == op; });
+  if (row == std::end(kOps)) throw nb::value_error("no arithmetic on numbers");
+  e.op = row->second;
+  codegen::NumberOperand* parts[] = {&e.a, &e.b};
+  size_t i = 0;
+  for (nb::handle o : operands) {
+    if (i == 2) break;
+    if (PyLong_CheckExact(o.ptr()))
+      parts[i++]->number = nb::cast<int32_t>(o);
+    else
+      parts[i++]->constant = nb::cast<double>(o);
+  }
+  return r.derive_number(e, value);
 }
 
 HotState& state_of(nb::handle compiled) {
@@ -104,11 +147,11 @@ void bind_function(nb::module_& m) {
       .def("report", &report_dict)
       .def("code", &Function::code)
       .def("reset", &Function::reset);
-  m.def("make_function", [](nb::dict options, std::vector<std::string> names) {
-    return std::make_shared<Function>(options_of(options), std::move(names));
+  m.def("make_function", [](nb::dict options, std::vector<std::string> names, size_t attributes, size_t numbers) {
+    return std::make_shared<Function>(options_of(options), Function::Inputs{std::move(names), attributes, numbers});
   });
   m.def(
-      "check_options", [](nb::dict options) { options_of(options); },
+      "check_options", [](nb::dict options) { Function(options_of(options), {}); },
       "Raises TypeError for an unknown option, ValueError for a value that does not fit.");
   m.def("option_table", [] {
     nb::list rows;
@@ -125,8 +168,12 @@ void bind_function(nb::module_& m) {
 void bind_recording(nb::module_& m) {
   using driver::Recording;
   nb::class_<Recording>(m, "Recording")
-      .def("__init__", [](Recording* self, std::shared_ptr<driver::Function> f,
-                          nb::sequence inputs) { new (self) Recording(std::move(f), tensors_of(inputs)); })
+      .def("__init__",
+           [](Recording* self, std::shared_ptr<driver::Function> f, nb::sequence inputs, nb::sequence numbers) {
+             new (self) Recording(std::move(f), tensors_of(inputs), numbers_of(numbers));
+           })
+      .def("use_numbers", &Recording::use_numbers)
+      .def("derive_number", &derive_number)
       .def("begin_scope", &Recording::begin_scope)
       .def("end_scope", &Recording::end_scope)
       .def("refuse", &Recording::refuse)
@@ -186,23 +233,38 @@ void bind_hot_call(nb::module_& m) {
                           nb::object tensor_marker, nb::sequence attributes, nb::sequence guards) {
     auto v = std::make_shared<Variant>();
     v->function = std::move(f);
-    for (nb::handle c : constants) v->constants.push_back(PyRef::borrow(c.is(tensor_marker) ? nullptr : c.ptr()));
+    bool any = false;
+    for (nb::handle c : constants) {
+      // The types stand for numbers; types are no constants.
+      const bool is_float = c.is(nb::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)));
+      const bool is_int = c.is(nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type)));
+      v->constants.push_back(PyRef::borrow(c.is(tensor_marker) || is_float || is_int ? nullptr : c.ptr()));
+      v->numbers.push_back(is_float ? NumberKind::Float : is_int ? NumberKind::Int : NumberKind::None);
+      any = any || is_float || is_int;
+    }
+    if (!any) v->numbers.clear();
     for (nb::handle a : attributes) {
       nb::object dict = a[0], key = a[1];
       if (!PyDict_Check(dict.ptr())) throw nb::type_error("an attribute is a pair of a dict and a key");
       v->attributes.push_back({PyRef::borrow(dict.ptr()), PyRef::borrow(key.ptr())});
     }
-    for (nb::handle g : guards) v->guards.push_back(size_guard_of(g, v->function->input_count()));
+    for (nb::handle g : guards) v->guards.push_back(size_guard_of(g, v->function->tensor_count()));
     HotState& s = state_of(compiled);
     s.variants.insert(s.variants.begin(), std::move(v));
   });
-  // The result of a call with these inputs (arguments, then attributes), or NotImplemented where no specialisation
-  // fits.
-  m.def("try_call", [](std::shared_ptr<driver::Function> f, nb::sequence inputs) -> nb::object {
+  // The result of a call with these inputs (arguments, then attributes) and numbers, or NotImplemented where no
+  // specialisation fits.
+  m.def("try_call", [](std::shared_ptr<driver::Function> f, nb::sequence inputs, nb::sequence numbers) -> nb::object {
     std::vector<PyRef> keep;
     for (nb::handle h : inputs) keep.push_back(PyRef::borrow(h.ptr()));
     Variant v;
     v.function = std::move(f);
+    v.numbers.resize(keep.size());
+    for (nb::handle h : numbers) {
+      keep.push_back(PyRef::borrow(h.ptr()));
+      v.numbers.push_back(number_kind(h));
+    }
+    if (v.numbers.size() == nb::len(inputs)) v.numbers.clear();
     v.constants.resize(keep.size());
     std::vector<PyObject*> args;
     for (const PyRef& r : keep) args.push_back(r.get());
@@ -212,6 +274,9 @@ void bind_hot_call(nb::module_& m) {
   });
   m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
   m.def("set_enabled", [](nb::handle compiled, bool on) { state_of(compiled).enabled = on; });
+}
+
+void bind_watch(nb::module_& m) {
   m.def("watch", [](nb::handle compiled, nb::sequence dicts, nb::sequence cells, nb::sequence lists) {
     HotState fresh;
     for (nb::handle d : dicts) {
@@ -255,6 +320,7 @@ void bind_compile(nb::module_& m) {
   bind_recording(m);
   bind_generic(m);
   bind_hot_call(m);
+  bind_watch(m);
 }
 
 }  // namespace fxjit::inline v0::python

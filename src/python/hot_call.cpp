@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "fxjit/errors.h"
 #include "python/fx_objects.h"
@@ -77,10 +78,31 @@ struct Buffer {
   T* data;
 };
 
-// Borrowed tensors of the arguments and attributes of `v`; false where an argument is not what `v` is for.
-bool gather(const Variant& v, PyObject* const* args, PyObject** objects, c10::TensorImpl** in, int64_t& elements) {
+// The bits of a number of this exact type; an int beyond 64 bits is none.
+bool read_number(PyObject* o, NumberKind kind, int64_t* bits) {
+  if (kind == NumberKind::Float) {
+    if (!PyFloat_CheckExact(o)) return false;
+    *bits = std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(o));
+    return true;
+  }
+  if (!PyLong_CheckExact(o)) return false;
+  int overflow = 0;
+  *bits = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow == 0;
+}
+
+// Borrowed tensors of the arguments and attributes of `v`, and its numbers; false where an argument is not what `v` is
+// for.
+bool gather(const Variant& v, PyObject* const* args, PyObject** objects, c10::TensorImpl** in, int64_t* scalars,
+            int64_t& elements) {
   size_t k = 0;
+  const bool numbers = !v.numbers.empty();
+  if (numbers) scalars += v.function->tensor_count();
   for (size_t i = 0; i < v.constants.size(); ++i) {
+    if (numbers && v.numbers[i] != NumberKind::None) {
+      if (!read_number(args[i], v.numbers[i], scalars++)) return false;
+      continue;
+    }
     if (PyObject* constant = v.constants[i].get()) {
       if (!same_constant(constant, args[i])) return false;
       continue;
@@ -129,11 +151,12 @@ PyObject* make_result(const driver::Function::Outcome& o, PyObject** objects, c1
 }  // namespace
 
 PyObject* call_variant(const Variant& v, PyObject* const* args) {
-  size_t n = v.function->input_count();
+  size_t n = v.function->tensor_count();
   Buffer<PyObject*> objects(n);
   Buffer<c10::TensorImpl*> in(n);
+  Buffer<int64_t> scalars(v.numbers.empty() ? 0 : n + v.function->number_count());
   int64_t elements = 0;
-  if (!gather(v, args, objects.data, in.data, elements)) return nullptr;
+  if (!gather(v, args, objects.data, in.data, scalars.data, elements)) return nullptr;
   for (const SizeGuard& guard : v.guards)
     if (!holds(guard, std::span<c10::TensorImpl* const>(in.data, n))) return nullptr;
   size_t results = v.function->max_results();
@@ -147,7 +170,7 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
       for (size_t i = 0; i < n; ++i) keep.push_back(PyRef::borrow(objects.data[i]));
       PyThreadState* thread = PyEval_SaveThread();
       try {
-        outcome = v.function->try_call(in.data, std::span(out.data, results));
+        outcome = v.function->try_call(in.data, std::span(out.data, results), scalars.data);
       } catch (...) {
         PyEval_RestoreThread(thread);
         throw;
@@ -155,7 +178,7 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
       PyEval_RestoreThread(thread);
       return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
     }
-    outcome = v.function->try_call(in.data, std::span(out.data, results));
+    outcome = v.function->try_call(in.data, std::span(out.data, results), scalars.data);
     return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
   } catch (const Error&) {
     set_python_error();

@@ -74,10 +74,13 @@ struct WatchedList {
   std::vector<PyRef> items;
 };
 
-// One way to call: which arguments are tensors, which are these constants.
+enum class NumberKind : uint8_t { None, Float, Int };
+
+// One way to call: which arguments are tensors, which are numbers, which are these constants.
 struct Variant {
   std::shared_ptr<driver::Function> function;
-  std::vector<PyRef> constants;  // one per positional argument; null for a tensor
+  std::vector<PyRef> constants;     // one per positional argument; null for a tensor or a number
+  std::vector<NumberKind> numbers;  // one per positional argument; empty where none is a number
   std::vector<AttributeSource> attributes;
   std::vector<SizeGuard> guards;  // over the tensors: arguments, then attributes
 };

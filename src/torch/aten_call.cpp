@@ -53,12 +53,6 @@ bool has_symbol(const fx::Argument& a, const Binder& binder) {
 std::optional<Arg> make_arg(const fx::Argument& a, const c10::Type& declared, const Binder& binder) {
   const c10::Type& type = bare(declared);
   Arg out;
-  if (const fx::Node* n = a.node_or_null()) {
-    if (type.kind() != c10::TypeKind::TensorType) return std::nullopt;
-    out.kind = Arg::Slot;
-    out.index = binder.slot_of(n);
-    return out;
-  }
   if (binder.symbol_of) {
     if (auto symbol = binder.symbol_of(a)) {
       out.kind = Arg::Symbol;
@@ -68,6 +62,12 @@ std::optional<Arg> make_arg(const fx::Argument& a, const c10::Type& declared, co
       out.as_tensor = type.kind() == c10::TypeKind::TensorType;
       return out;
     }
+  }
+  if (const fx::Node* n = a.node_or_null()) {
+    if (type.kind() != c10::TypeKind::TensorType) return std::nullopt;
+    out.kind = Arg::Slot;
+    out.index = binder.slot_of(n);
+    return out;
   }
   if (a.contains_node() || has_symbol(a, binder)) return make_list(a, type, binder);
   auto constant = to_ivalue(a, declared);

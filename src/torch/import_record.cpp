@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/number.h"
 #include "torch/aten_call.h"
 #include "torch/convert.h"
 #include "torch/type_import.h"
@@ -26,7 +27,8 @@ class Importer {
   Result<TypedProgram> run(std::span<const at::Tensor> outputs) {
     if (std::string obstacle = find_obstacle(recorder_); !obstacle.empty()) return Failure{obstacle};
     if (auto r = import_inputs(); !r) return r.failure();
-    for (const RecordedCall& call : recorder_.calls()) import_call(call);
+    import_numbers();
+    for (size_t i = 0; i < recorder_.calls().size(); ++i) import_call(i);
     if (!failure_.empty()) return Failure{failure_};
     if (auto r = import_outputs(outputs); !r) return r.failure();
     find_mutations();
@@ -40,7 +42,8 @@ class Importer {
   Result<void> import_inputs();
   Result<void> import_attributes();
   Result<void> import_outputs(std::span<const at::Tensor> outputs);
-  void import_call(const RecordedCall& call);
+  void import_numbers();
+  void import_call(size_t index);
   fx::Argument argument(const RecordedArg& arg, const c10::Type& type);
   void bind_result(const RecordedCall& call, const RecordedArg& result, fx::Node* n);
   fx::Node* part(fx::Node* whole, size_t i, const RecordedCall& call);
@@ -53,6 +56,7 @@ class Importer {
   TypedProgram program_;
   std::vector<fx::Node*> nodes_;  // by value: the node that holds it now
   std::set<ValueId> read_;
+  BoundNumbers bound_;
   std::string failure_;
 };
 
@@ -131,10 +135,30 @@ void Importer::bind_result(const RecordedCall& call, const RecordedArg& result, 
   if (!node(result.value) || (call.flags & kMutates)) node(result.value) = n;
 }
 
-void Importer::import_call(const RecordedCall& call) {
+void Importer::import_numbers() {
+  if (!options_.numbers) return;
+  bound_ = bind_numbers(recorder_, *options_.numbers);
+  const auto first = static_cast<int32_t>(program_.inputs.size() + program_.attributes.size());
+  for (size_t i = 0; i < options_.numbers->numbers.size(); ++i) {
+    ProgramNumber n{program_.graph->placeholder("n" + std::to_string(i)), options_.numbers->numbers[i]};
+    ops::mark_host_number(n.node, {first + static_cast<int32_t>(i), n.number.is_float ? DType::Float64 : DType::Int64});
+    n.baked = bound_.baked[i];
+    n.bounded = bound_.bounded[i];
+    program_.numbers.push_back(std::move(n));
+  }
+}
+
+void Importer::import_call(size_t index) {
+  const RecordedCall& call = recorder_.calls()[index];
   const auto& schema = call.op.schema().arguments();
   std::vector<fx::Argument> args;
-  for (size_t i = 0; i < call.args.size(); ++i) args.push_back(argument(call.args[i], *schema[i].real_type()));
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const auto number = bound_.arguments.find({index, i});
+    if (number != bound_.arguments.end())
+      args.emplace_back(program_.numbers[static_cast<size_t>(number->second)].node);
+    else
+      args.push_back(argument(call.args[i], *schema[i].real_type()));
+  }
   fx::Node* n = program_.graph->call_function(fx::make_ref<AtenCallable>(call.op), fx::Argument::tuple(args));
   n->meta().set("scope", call.scope);
   if (call.flags & kRandom) program_.random = true;

@@ -12,6 +12,7 @@
 #include "fxjit/fx/graph.h"
 #include "fxjit/sym.h"
 #include "support/result.h"
+#include "torch/bind_numbers.h"
 #include "torch/recorder.h"
 
 namespace fxjit::inline v0::torch_ {
@@ -19,6 +20,15 @@ namespace fxjit::inline v0::torch_ {
 struct ImportOptions {
   // Per input one flag a dimension: whether its size is a symbol. Missing inputs and dimensions are constants.
   std::vector<std::vector<uint8_t>> dynamic_sizes;
+  // Numbers of the call and where the program uses them; null: none.
+  const NumberTable* numbers = nullptr;
+};
+
+struct ProgramNumber {
+  fx::Node* node;  // its placeholder, marked with ops::mark_host_number
+  CallNumber number;
+  bool baked = false;    // good for number.bits only; nothing reads the node
+  bool bounded = false;  // as in BoundNumbers
 };
 
 struct ProgramAttribute {
@@ -44,14 +54,15 @@ struct ProgramOutput {
 
 struct TypedProgram {
   std::shared_ptr<ShapeEnv> env;
-  // Placeholders for all inputs, then for the attributes that are read; call_function nodes over AtenCallables with all
-  // arguments of the schema in order and no keyword arguments; _operator.getitem behind operators with several results;
-  // one output node with a tuple. In-place operators are there as they were called: uses behind one read its node. Each
-  // node's meta "scope" is the recorder's scope.
+  // Placeholders for all inputs, for the attributes that are read, then for numbers; call_function nodes over
+  // AtenCallables with all arguments of the schema in order and no keyword arguments; _operator.getitem behind
+  // operators with several results; one output node with a tuple. In-place operators are there as they were called:
+  // uses behind one read its node. Each node's meta "scope" is the recorder's scope.
   fx::GraphPtr graph;
   std::vector<fx::Node*> inputs;
   std::vector<ValueId> input_values;  // two inputs of one number are one tensor
   std::vector<ProgramAttribute> attributes;
+  std::vector<ProgramNumber> numbers;
   std::vector<ProgramOutput> outputs;
   std::vector<int32_t> mutated_inputs;      // written by some operator, through a view or not
   std::vector<int32_t> mutated_attributes;  // indices into `attributes`

@@ -27,9 +27,34 @@ llvm::Value* Body::stack(llvm::Type* type, int64_t count, const char* name) {
 }
 
 llvm::Value* Body::scalar(int32_t input) {
-  llvm::Value*& v = scalars_[input];
-  if (!v) v = f.load(host().i64(), f.function()->getArg(2), input * kWord, "scalar");
-  return v;
+  if (const auto it = scalars_.find(input); it != scalars_.end()) return it->second;
+  const ForwardInput& number = inputs_.inputs[input];
+  llvm::Value* v = number.derived ? ir().CreateBitCast(evaluate(*number.derived), host().i64())
+                                  : f.load(host().i64(), f.function()->getArg(2), input * kWord, "scalar");
+  return scalars_[input] = v;
+}
+
+llvm::Value* Body::real(const NumberOperand& o) {
+  llvm::Type* type = ir().getDoubleTy();
+  if (o.number < 0) return llvm::ConstantFP::get(type, o.constant);
+  llvm::Value* bits = scalar(o.number);
+  return inputs_.inputs[o.number].is_float ? ir().CreateBitCast(bits, type) : ir().CreateSIToFP(bits, type);
+}
+
+llvm::Value* Body::evaluate(const NumberExpr& e) {
+  switch (e.op) {
+    case NumberExpr::Add:
+      return ir().CreateFAdd(real(e.a), real(e.b));
+    case NumberExpr::Sub:
+      return ir().CreateFSub(real(e.a), real(e.b));
+    case NumberExpr::Mul:
+      return ir().CreateFMul(real(e.a), real(e.b));
+    case NumberExpr::Div:
+      return ir().CreateFDiv(real(e.a), real(e.b));
+    case NumberExpr::Neg:
+      return ir().CreateFNeg(real(e.a));
+  }
+  FXJIT_UNREACHABLE("arithmetic on numbers");
 }
 
 llvm::Value* Body::input_tensor(int32_t input) {
@@ -74,7 +99,7 @@ llvm::Value* Body::symbol(int64_t index) {
   if (v) return v;
   if (!symbols_stored_) return v = read_symbol(env_.symbols()[index]);
   llvm::Value* base = f.load(host().ptr(), f.frame(), offsetof(fxjit_frame, symbols), "symbols");
-  const auto first = static_cast<int64_t>(inputs_.callee_dims.size());
+  const auto first = static_cast<int64_t>(inputs_.callee_dims.size() + inputs_.callee_numbers.size());
   return v = f.load(host().i64(), base, (first + index) * kWord, "s" + llvm::Twine(index));
 }
 

@@ -26,8 +26,9 @@ class Body {
   // Values are cached per function: ask for them only where the code runs on every path.
   llvm::Value* dim(Dim d);  // i64; the id -1 is 0
   llvm::Value* product(const std::vector<Dim>& dims);
-  llvm::Value* symbol(int64_t index);  // i64
-  llvm::Value* scalar(int32_t input);  // i64: the bits of a number
+  llvm::Value* symbol(int64_t index);         // i64
+  llvm::Value* scalar(int32_t input);         // i64: the bits of a number
+  llvm::Value* real(const NumberOperand& o);  // double
   llvm::Value* slots();
   llvm::Value* input_tensor(int32_t input);  // ptr
   llvm::Value* size(int32_t input, int32_t dim);
@@ -52,6 +53,7 @@ class Body {
 
  private:
   llvm::Value* evaluate(const SymExpr& e);
+  llvm::Value* evaluate(const NumberExpr& e);
   llvm::Value* floor_divide(llvm::Value* a, Dim b);
   llvm::Value* divide_by(llvm::Value* a, llvm::Value* b);
   llvm::Value* read_symbol(const SymSource& source);

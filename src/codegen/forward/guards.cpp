@@ -1,5 +1,8 @@
 #include "codegen/forward/guards.h"
 
+#include <bit>
+#include <limits>
+
 #include "runtime/abi.h"
 #include "support/errors.h"
 
@@ -114,6 +117,23 @@ void check_relations(Body& body) {
   }
 }
 
+// Division by zero raises in eager.
+void check_divisor(Body& body, const NumberExpr& e) {
+  if (e.op != NumberExpr::Div) return;
+  llvm::Value* zero = llvm::ConstantFP::get(body.ir().getDoubleTy(), 0);
+  body.f.require(body.ir().CreateFCmpUNE(body.real(e.b), zero), FXJIT_GUARD);
+}
+
+// Of the bits without the sign, those above the infinity's are NaNs.
+void check_range(Body& body, int32_t index) {
+  llvm::IRBuilder<>& ir = body.ir();
+  llvm::Value* magnitude = ir.CreateAnd(body.scalar(index), body.host().i64(std::numeric_limits<int64_t>::max()));
+  auto bits = [&](double v) { return body.host().i64(std::bit_cast<int64_t>(v)); };
+  llvm::Value* small = ir.CreateICmpULE(magnitude, bits(0x1.fep127));
+  llvm::Value* infinite = ir.CreateICmpEQ(magnitude, bits(std::numeric_limits<double>::infinity()));
+  body.f.require(ir.CreateOr(small, infinite), FXJIT_GUARD);
+}
+
 void check_numbers(Body& body) {
   Differences d(body);
   for (size_t i = 0; i < body.inputs().inputs.size(); ++i) {
@@ -121,6 +141,11 @@ void check_numbers(Body& body) {
     if (input.kind == ForwardInput::Number && input.baked) d.equal(body.scalar(static_cast<int32_t>(i)), *input.baked);
   }
   d.require_none();
+  for (size_t i = 0; i < body.inputs().inputs.size(); ++i) {
+    const ForwardInput& input = body.inputs().inputs[i];
+    if (input.kind == ForwardInput::Number && input.derived) check_divisor(body, *input.derived);
+    if (input.kind == ForwardInput::Number && input.fits_bfloat16) check_range(body, static_cast<int32_t>(i));
+  }
 }
 
 void check_gradients(Body& body) {

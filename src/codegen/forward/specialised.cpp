@@ -65,6 +65,7 @@ class SpecialisedEmitter {
     llvm::Value* base = body.f.load(host_.ptr(), body.f.frame(), offsetof(fxjit_frame, symbols), "symbols");
     int64_t place = 0;
     for (Dim d : inputs_.callee_dims) body.f.store(body.dim(d), base, kWord * place++);
+    for (int32_t n : inputs_.callee_numbers) body.f.store(body.scalar(n), base, kWord * place++);
     if (!plan_.stores_symbols) return;
     for (size_t s = 0; s < env_.symbols().size(); ++s) {
       body.f.store(body.symbol(static_cast<int64_t>(s)), base, kWord * place++);

@@ -39,7 +39,7 @@ class Planner {
     place_regions();
     place_outputs();
     plan_.stores_symbols = plan_.steps.size() > kStepsPerFunction;
-    plan_.symbols = static_cast<int32_t>(inputs_.callee_dims.size());
+    plan_.symbols = static_cast<int32_t>(inputs_.callee_dims.size() + inputs_.callee_numbers.size());
     if (plan_.stores_symbols) plan_.symbols += static_cast<int32_t>(env_.symbols().size());
     return std::move(plan_);
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/forward/number.h"
 #include "codegen/forward/tensor_layout.h"
 #include "codegen/schedule.h"
 #include "fxjit/fx/graph.h"
@@ -27,7 +28,10 @@ struct ForwardInput {
   uint64_t key_set = 0;            // Tensor: the whole word is guarded
   // Tensor: asked of the host through a function `bool (void* tensor)`; empty where it makes no difference.
   std::optional<bool> requires_grad;
-  std::optional<uint64_t> baked;  // Number: the bits that the graph was specialised for; empty for a symbol
+  std::optional<uint64_t> baked;      // Number: the bits that the graph was specialised for; empty for a symbol
+  bool is_float = false;              // Number: the bits are a float's
+  bool fits_bfloat16 = false;         // Number: guarded to be within bfloat16's range, or infinite
+  std::optional<NumberExpr> derived;  // Number: computed from other inputs (by their index), not read
 };
 
 struct KernelChoice {
@@ -43,7 +47,8 @@ struct ForwardInputs {
   std::vector<uint64_t> words;  // guarded: frame->words[i] is words[i]
   // Pairs of tensor inputs that must not share a storage (one of them is written).
   std::vector<std::pair<int32_t, int32_t>> apart;
-  std::vector<Dim> callee_dims;  // frame->symbols[i] is the value of callee_dims[i] whenever a callee runs
+  std::vector<Dim> callee_dims;         // frame->symbols[i] is the value of callee_dims[i] whenever a callee runs
+  std::vector<int32_t> callee_numbers;  // inputs; their bits follow callee_dims in frame->symbols
   std::map<const fx::Node*, KernelChoice> kernels;  // for each node whose target is a KernelCall
   TensorLayout layout;
 };
@@ -79,8 +84,9 @@ struct SpecialisedStep {
 
 struct SpecialisedPlan {
   int32_t inputs = 0;
-  int32_t slots = 0;    // the first `inputs` ones borrow the inputs; the host empties them when `forward` has returned
-  int32_t symbols = 0;  // words of frame->symbols: callee_dims, then the ShapeEnv's symbols where stores_symbols
+  int32_t slots = 0;  // the first `inputs` ones borrow the inputs; the host empties them when `forward` has returned
+  int32_t symbols =
+      0;  // words of frame->symbols: callee_dims, callee_numbers, then the ShapeEnv's symbols where stores_symbols
   bool stores_symbols = false;  // there is more than one chunk: later ones read the symbols from the frame
   std::vector<ForwardValue> values;
   std::vector<int32_t> value_by_id;  // by Node::id: index into values, -1 for none

@@ -1,4 +1,6 @@
 // Rules of special.def: sums with alpha, powers, bounds, and the fused multiply-adds.
+#include <cmath>
+
 #include "kernel/lower/rules.h"
 #include "support/errors.h"
 
@@ -32,6 +34,7 @@ int sum_with_alpha(Builder& b, const Call& c, OpId id, const Operand& x, const O
   }
   if (!is_floating(t) && is_floating(alpha.dtype)) return b.fail(concat(c.schema, ": a floating alpha for integers"));
   if (alpha.dtype == DType::Bool) return b.fail(concat(c.schema, ": a bool alpha"));
+  if (id == OpId::sub && !alpha.is_literal()) return b.fail(concat(c.schema, ": an alpha that varies"));
   if (id == OpId::sub) alpha = negated(alpha);
   return b.op(OpId::muladd, {b.element(c, x, t), b.element(c, y, t), b.parameter(c, alpha, t)});
 }
@@ -110,7 +113,9 @@ int lower_pow(Builder& b, const Call& c) {
 
 namespace {
 
+// Of a number that is no number eager's kernels make different things. (One of the host is guarded.)
 int bound(Builder& b, const Call& c, const Operand& o, DType t) {
+  if (o.is_literal() && std::isnan(o.as_double())) return b.fail(concat(c.schema, ": a bound that is NaN"));
   return o.is_number() ? b.parameter(c, o, t) : b.element(c, o, t);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernel/text.h"
+#include "ops/number.h"
 #include "ops/registry.h"
 #include "support/errors.h"
 
@@ -126,7 +127,12 @@ Operand Builder::operand(const fx::Argument& a) {
   if (a.is(Kind::Node)) {
     o.node = a.as_node();
     if (o.is_tensor()) o.dtype = o.node->tensor_type()->dtype;
-    if (!o.is_tensor()) fail(concat("the value of ", o.node->name(), " is not known to be a tensor"));
+    if (o.is_tensor()) return o;
+    if (const auto number = ops::host_number(*o.node)) {
+      o.dtype = number->dtype;
+    } else {
+      fail(concat("the value of ", o.node->name(), " is not known to be a tensor"));
+    }
   } else if (a.is(Kind::Float)) {
     o.dtype = DType::Float64;
     o.number = Value::of(a.as_float());
@@ -152,6 +158,17 @@ int Builder::element(const Call& c, const Operand& o, DType t) {
   return cast(value(o.node, broadcast_index(env_, o.node->tensor_type()->sizes, c.type.sizes, c.index)), t);
 }
 
+namespace {
+
+// Whether a number of the host fits into `t` whatever its value. Floats are guarded to be in
+// bfloat16's range, or infinite.
+bool holds_every(DType t, DType number) {
+  if (t == DType::Float64 || t == DType::Float32 || t == DType::BFloat16) return true;
+  return t == DType::Int64 && number == DType::Int64;
+}
+
+}  // namespace
+
 int Builder::parameter(const Call& c, const Operand& o, DType t) {
   if (failure_) return -1;
   if (!o.is_number()) return fail(concat(c.schema, ": a parameter is a tensor"));
@@ -162,6 +179,8 @@ int Builder::parameter(const Call& c, const Operand& o, DType t) {
     const bool fits = is_floating(t) ? !std::isfinite(v) || std::fabs(v) <= ops::largest(t)
                                      : ops::cast(t, o.dtype, ops::cast(o.dtype, t, o.number)) == o.number;
     if (!fits) return fail(concat(c.schema, ": a number that ", to_text(t), " cannot hold"));
+  } else if (!holds_every(t, o.dtype)) {
+    return fail(concat(c.schema, ": a number that ", to_text(t), " may not hold"));
   }
   return number(o, t);
 }
@@ -212,7 +231,7 @@ int Builder::constant(DType t, double v) {
 // The numbers that programs share are part of the kernel; others are arguments, so that x * 3 and x * 7 are one kernel.
 int Builder::number(const Operand& o, DType t) {
   if (failure_) return -1;
-  if (!o.is_literal()) return fail("a number of the host is not supported as an operand");
+  if (!o.is_literal()) return add_scalar(o.dtype, {ScalarSource::Host, 0, {}, o.node}, t);
   const double v = o.as_double();
   for (double shared : {0.0, 1.0, -1.0, 0.5, 2.0}) {
     if (Value::of(v) == Value::of(shared)) {

@@ -16,21 +16,20 @@ import random
 import sys
 import sysconfig
 import types
+import warnings
 
 import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
 from .fx._frames import is_library_file
-from .fx._known import ITEM_FUNCTIONS, InPlaceOperators
+from .fx._known import ITEM_FUNCTIONS
+from .fx._run import SnapshotInterpreter
 from .fx._values import METADATA
+from .proxies import CaptureError, CheckedProxy, NumberAware
 
 CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
                   torch.memory_format, type(Ellipsis))
-
-
-class CaptureError(Exception):
-    """The program cannot be captured as a graph; the text says why."""
 
 
 def is_plain_tensor(x) -> bool:
@@ -49,16 +48,6 @@ def constant_key(value):
 
 # ---- the tracer ----
 
-class CheckedProxy(InPlaceOperators, fx.Proxy):
-    """Stands for a tensor in the body of a composite: in-place operators stay in place, and there is no other attribute
-    than a tensor's."""
-
-    def __getattr__(self, name):
-        if name.startswith("__") or not hasattr(torch.Tensor, name):
-            raise AttributeError(f"'Tensor' object has no attribute '{name}'")
-        return super().__getattr__(name)
-
-
 def has_hooks(module: torch.nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
                 or getattr(module, "_backward_pre_hooks", None))
@@ -72,12 +61,21 @@ _OPERATORS |= set("__neg__ __pos__ __invert__ __abs__ __eq__ __ne__ __lt__ __le_
 _RANDOM = frozenset(getattr(torch, n) for n in "rand randn randint randperm normal".split())
 
 
-class CheckedTracer(fx.Tracer):
+class CheckedTracer(NumberAware, fx.Tracer):
     proxy_buffer_attributes = True
 
-    def __init__(self):
+    def __init__(self, number_types):
         super().__init__()
         self.modules: list[torch.nn.Module] = []
+        self.number_types, self.numbers = number_types, {}  # by name of the placeholder; by node
+
+    def proxy(self, node):
+        if node.op == "placeholder" and node.target in self.number_types:
+            self.numbers[node] = self.number_types[node.target]
+        return super().proxy(node)
+
+    def tensor_proxy(self, node):
+        return self.knowledge.proxy(node)
 
     def is_leaf_module(self, m, qualified_name):
         # What hooks and an instance's own forward do is not in the class's forward.
@@ -413,13 +411,18 @@ def closure_guards(function):
 class Capture:
     """A captured program.
 
-    root: the module whose attributes the graph reads; graph: one placeholder per tensor leaf of the arguments, in order
+    root: the module whose attributes the graph reads
+    graph: one placeholder per value of the call; values: which of the flattened arguments these are, in the order of the
+    placeholders; varying: those of them that are numbers. All others are constants of the graph.
     guards: objects with changed() -> str | None; dicts, cells, lists: what to watch, in which every guarded value lives,
     unless `unwatched` is true; conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests
     """
 
-    def __init__(self, root, graph, guards, dicts, way, conditions=()):
+    def __init__(self, root, graph, guards, dicts, way, conditions=(), *, values, varying):
         self.root, self.graph, self.way, self.guards, self.conditions = root, graph, way, guards, conditions
+        self.values, self.varying = values, varying
+        placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+        self.numbers = [n for n, i in zip(placeholders, values) if i in varying]
         states = [g for g in guards if isinstance(g, StateGuard)]
         self.dicts = dicts + [d for g in states for d in g.dicts]
         self.lists = [x for g in states for x in g.lists]
@@ -430,7 +433,11 @@ class Capture:
     def generic(self, values):
         """Runs the generic form of forward on one value per placeholder."""
         if self._generic is None:
-            self._generic = _C.GenericForward(self.graph)
+            try:
+                self._generic = _C.GenericForward(self.graph)
+            except RuntimeError as e:  # a bug of ours: the interpreter runs the same graph
+                warnings.warn(f"fxjit: the generic form cannot be made: {e}", RuntimeWarning, stacklevel=2)
+                self._generic = lambda root, v: SnapshotInterpreter(root, self.graph).run(*v, enable_io_processing=False)
         return self._generic(self.root, values)
 
     def code(self):
@@ -444,20 +451,19 @@ class Capture:
         return all(c.holds(tensors, self.root) for c in self.conditions)
 
 
-def _flat_root(target, spec, leaves):
-    """A module whose forward takes the tensor leaves and calls `target` with the whole arguments."""
-    names, tensors = [], [i for i, leaf in enumerate(leaves) if is_plain_tensor(leaf)]
-    names = [f"arg_{k}" for k in range(len(tensors))]
-    constants = [None if is_plain_tensor(leaf) else leaf for leaf in leaves]
+def _flat_root(target, spec, leaves, values):
+    """A module whose forward takes the leaves at `values` and calls `target` with the whole arguments."""
+    names = [f"arg_{k}" for k in range(len(values))]
+    constants = [None if i in values else leaf for i, leaf in enumerate(leaves)]
 
     class Root(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.target = target
 
-    def call(self, *values):
+    def call(self, *given):
         filled = list(constants)
-        for i, v in zip(tensors, values):
+        for i, v in zip(values, given):
             filled[i] = v
         args, kwargs = pytree.tree_unflatten(filled, spec)
         result = self.target(*args, **kwargs)
@@ -481,8 +487,16 @@ def check_root(target):
             raise CaptureError("the module has hooks")
 
 
-def capture(target, spec, leaves) -> Capture:
-    """Traces `target` (module or function) for these flattened arguments. Raises CaptureError with the reason."""
+def _check_number_tests(functions):
+    """What a proxy of a number would answer wrongly without raising."""
+    for code in functions:
+        if {"type", "callable"} & _global_names(code) or any(i.opname == "MATCH_CLASS" for i in dis.get_instructions(code)):
+            raise CaptureError(f"{code.co_name} may test the type of a number that varies")
+
+
+def capture(target, spec, leaves, varying=frozenset()) -> Capture:
+    """Traces `target` (module or function) for these flattened arguments; the numbers at the positions `varying` stand
+    for any of their type. Raises CaptureError with the reason."""
     check_root(target)
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor) and not is_plain_tensor(leaf):
@@ -491,13 +505,20 @@ def capture(target, spec, leaves) -> Capture:
             raise CaptureError(f"an argument is of type {type(leaf).__name__}")
     if any(_GLOBAL_HOOKS):
         raise CaptureError("global module hooks are registered")
-    root, tracer, watcher = _flat_root(target, spec, leaves), CheckedTracer(), CodeWatcher()
+    # Tensors first: guards on them count the placeholders.
+    tensors = [i for i, leaf in enumerate(leaves) if is_plain_tensor(leaf)]
+    values = tensors + sorted(varying)
+    examples = {f"arg_{k}": leaves[i] for k, i in enumerate(tensors)}
+    number_types = {f"arg_{k}": type(leaves[i]) for k, i in enumerate(values) if i in varying}
+    root, tracer, watcher = _flat_root(target, spec, leaves, values), CheckedTracer(number_types), CodeWatcher()
     modules = dict(target.named_modules()) if isinstance(target, torch.nn.Module) else {}
     before = [ModuleGuard(m, path) for path, m in modules.items()]
     state = [g for path, m in modules.items() for g in module_state(m, path)] + target_state(target)
     try:
         with unsampled_randomness_raises(), watcher:
-            graph = tracer.trace(root, example_inputs=tuple(leaf for leaf in leaves if is_plain_tensor(leaf)))
+            graph = tracer.trace(root, example_inputs=examples)
+        if varying:
+            _check_number_tests(watcher.functions)
         if what := next(filter(None, (g.changed() for g in before + state)), None):
             raise CaptureError(f"the program writes {what}")
     except CaptureError:
@@ -507,11 +528,11 @@ def capture(target, spec, leaves) -> Capture:
         _restore(before, state)
         raise CaptureError(f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from e
     remove_decided(tracer, graph)
-    inline_composites(graph)
+    inline_composites(graph, tracer.numbers)
     guards = before + state + list(_global_guards(watcher.functions))
     guards += [DictGuard(d, [], "global module hooks") for d in _GLOBAL_HOOKS] + [_NoHooks()]
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
-    return Capture(root, graph, guards, dicts, "checked FX trace", graph.guards)
+    return Capture(root, graph, guards, dicts, "checked FX trace", graph.guards, values=values, varying=varying)
 
 
 def remove_decided(tracer, graph):
@@ -570,8 +591,18 @@ def is_pure_body(function) -> bool:
     return True
 
 
-def inline_composites(graph: fx.Graph):
-    """Replaces calls of pure wrapped functions by what their bodies record; others stay calls."""
+class _InliningTracer(NumberAware, fx.proxy.GraphAppendingTracer):
+    def __init__(self, graph, numbers):
+        super().__init__(graph)
+        self.numbers = numbers
+
+    def tensor_proxy(self, node):
+        return CheckedProxy(node, self)
+
+
+def inline_composites(graph: fx.Graph, numbers=None):
+    """Replaces calls of pure wrapped functions by what their bodies record; others stay calls. numbers: nodes that are
+    ints or floats, with their types."""
     changed = False
     again = True
     while again:
@@ -581,12 +612,14 @@ def inline_composites(graph: fx.Graph):
                 continue
             if fx.is_always_leaf(node.target):
                 continue
-            tracer = fx.proxy.GraphAppendingTracer(graph)
-            wrap = lambda n: CheckedProxy(n, tracer)  # noqa: E731
+            tracer = _InliningTracer(graph, {} if numbers is None else numbers)
             with graph.inserting_before(node):
                 try:
-                    result = node.target(*fx.node.map_arg(node.args, wrap), **fx.node.map_arg(node.kwargs, wrap))
-                except Exception:  # noqa: BLE001 - then it stays a call
+                    result = node.target(*fx.node.map_arg(node.args, tracer.proxy),
+                                         **fx.node.map_arg(node.kwargs, tracer.proxy))
+                except Exception as e:  # noqa: BLE001 - then it stays a call
+                    if numbers:
+                        raise CaptureError(f"{node.name} is a composite of a number that varies: {e}") from e
                     continue
                 if type(result) is not CheckedProxy:
                     continue

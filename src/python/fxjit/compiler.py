@@ -13,7 +13,9 @@ from torch.utils import _pytree as pytree
 from . import _C, fx
 from .fx._run import SnapshotInterpreter
 from .capture import (Capture, CaptureError, ModuleGuard, capture, constant_key, has_hooks, inline_composites,
-                      is_plain_tensor, is_torch_function)
+                      is_plain_tensor)
+from .numbers import Positions, is_number
+from .recording import record
 
 _TENSOR = object()  # stands for a tensor among the constants of a variant
 
@@ -59,24 +61,31 @@ def _guards_text(guards):
 
 class _Variant:
     """One structure of arguments with one set of constants, and sizes and types that control flow tells apart: its
-    captured program and its compiled function."""
+    captured program and its compiled function.
+
+    hot: what the hot call compares arguments with (constants, and guards on sizes), or None where it cannot
+    """
 
     def __init__(self, captured: Capture, function, attributes):
-        self.captured, self.function, self.attributes = captured, function, attributes
+        self.captured, self.function, self.attributes, self.hot = captured, function, attributes, None
 
-    def inputs(self, tensors):
-        return tensors + [d[k] for d, k in self.attributes]
+    def inputs(self, leaves):
+        c = self.captured
+        return [leaves[i] for i in c.values if i not in c.varying] + [d[k] for d, k in self.attributes]
 
-    def size_programs(self, tensors):
+    def numbers(self, leaves):
+        return [leaves[i] for i in self.captured.values if i in self.captured.varying]
+
+    def size_programs(self, leaves):
         """The captured graph's guards for the hot call; None where it cannot check them."""
         def position(path):
             owner, name = _owner(self.captured.root, path)
             tables = [id(t) for t in (owner._parameters, owner._buffers, owner.__dict__)]
             found = (i for i, (d, k) in enumerate(self.attributes) if k == name and id(d) in tables)
             i = next(found, None)
-            return None if i is None else len(tensors) + i
+            return None if i is None else len(inputs) - len(self.attributes) + i
 
-        inputs, programs = self.inputs(tensors), []
+        inputs, programs = self.inputs(leaves), []
         for guard in self.captured.conditions:
             made = guard.size_programs(inputs, position)
             if made is None:
@@ -93,6 +102,7 @@ class _Companion:
         self.strict = bool(options.get("strict", False))
         self.lock = threading.RLock()
         self.variants: dict = {}  # by structure and constants of the arguments: the variants for different shapes
+        self.positions = Positions()
         self.failures: dict = {}  # by the key of a variant: why it cannot be captured
         self.notes: list[str] = []
         self.eager_reason = None
@@ -142,6 +152,7 @@ class _Companion:
             _C.clear_variants(self.compiled)
             _C.watch(self.compiled, [], [], [])
             self.variants.clear()
+            self.positions = Positions()
             self.failures.clear()
             self.notes.clear()
             self.eager_reason = None
@@ -174,17 +185,60 @@ class _Companion:
         if _is_observed():
             return self.target(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
+        kinds = tuple(_TENSOR if is_plain_tensor(x) else type(x) for x in leaves)
         try:
-            key = (spec, tuple(_TENSOR if is_plain_tensor(x) else constant_key(x) for x in leaves))
-            hash(key)
+            hash((spec, tuple(constant_key(x) for x, kind in zip(leaves, kinds) if kind is not _TENSOR)))
         except TypeError:
             return self.eager("an argument is of an unhashable type", args, kwargs)
         with self.lock:
-            variant = self.variant_for(key, spec, leaves)
+            variant = self.variant_of_call(spec, kinds, leaves)
         if variant is None:
             return self.eager(None, args, kwargs)
-        tensors = [x for x in leaves if is_plain_tensor(x)]
-        return self.run(variant, tensors)
+        return self.run(variant, leaves)
+
+    def variant_of_call(self, spec, kinds, leaves):
+        """With the numbers that vary as such where the program can be traced so, else as constants."""
+        structure = (spec, kinds)
+        while True:
+            varying = self.varying(structure, leaves)
+            # A number that varies is its type, a constant a pair.
+            key = (spec, tuple(kind if kind is _TENSOR or i in varying else constant_key(x)
+                               for i, (x, kind) in enumerate(zip(leaves, kinds))))
+            known = key in self.variants
+            variant = self.variant_for(key, spec, leaves, varying)
+            if variant is not None or key not in self.failures or not varying or not self.give_up(structure):
+                break
+        if variant is not None and varying and not known:
+            self.supersede(key)
+            self.settle(structure)
+        return variant
+
+    def varying(self, structure, leaves):
+        return self.positions.varying(structure, leaves)
+
+    def give_up(self, structure) -> bool:
+        """Whether the call is to be tried with fewer numbers that vary."""
+        self.positions.failed(structure)
+        return True
+
+    def settle(self, structure):
+        self.positions.succeeded(structure)
+
+    def supersede(self, key):
+        """Drops the variants whose constants are numbers of this one."""
+        def covers(new, old):
+            return new == old or (isinstance(new, type) and isinstance(old, tuple) and old[0] is new)
+        for other in [k for k in self.variants if k != key and k[0] == key[0] and all(map(covers, key[1], k[1]))]:
+            del self.variants[other]
+        _C.clear_variants(self.compiled)
+        for variant in self.all_variants():
+            self.add_hot(variant)
+        self.watch()
+
+    def add_hot(self, variant):
+        if variant.hot is not None:
+            constants, programs = variant.hot
+            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes, programs)
 
     def eager(self, reason, args, kwargs):
         reason = reason or self.eager_reason
@@ -194,7 +248,7 @@ class _Companion:
             raise RuntimeError(f"fxjit.compile(strict=True): the program would run eagerly: {reason}")
         return self.target(*args, **kwargs)
 
-    def variant_for(self, key, spec, leaves):
+    def variant_for(self, key, spec, leaves, varying):
         if self.variants:
             self.recheck()
         tensors = [x for x in leaves if is_plain_tensor(x)]
@@ -208,7 +262,7 @@ class _Companion:
             self.eager_reason = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
             return None
         try:
-            captured = self.capture(spec, leaves)
+            captured = self.capture(spec, leaves, varying)
         except CaptureError as e:
             self.eager_reason = f"not captured: {e}"
             if len(self.failures) < 1024:
@@ -217,15 +271,16 @@ class _Companion:
         variant = self.make_variant(captured, leaves)
         self.variants.setdefault(key, []).append(variant)
         args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
-        programs = variant.size_programs(tensors)
+        programs = variant.size_programs(leaves)
         if args_spec_is_flat and not captured.unwatched and programs is not None:
-            constants = [_TENSOR if is_plain_tensor(x) else x for x in leaves]
-            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes, programs)
+            variant.hot = [_TENSOR if is_plain_tensor(x) else type(x) if i in varying else x
+                           for i, x in enumerate(leaves)], programs
+        self.add_hot(variant)
         self.watch()
         return variant
 
-    def capture(self, spec, leaves) -> Capture:
-        return capture(self.target, spec, leaves)
+    def capture(self, spec, leaves, varying) -> Capture:
+        return capture(self.target, spec, leaves, varying)
 
     def watch(self):
         def all_of(field):
@@ -243,30 +298,30 @@ class _Companion:
 
     def make_variant(self, captured, leaves):
         attributes = attribute_sources(captured.root, captured.graph)
-        names = [n.name for n in captured.graph.nodes if n.op == "placeholder"]
-        names += [f"attribute {k}" for _, k in attributes]
-        function = _C.make_function(self.options, names)
+        names = [n.name for n in captured.graph.nodes if n.op == "placeholder" and n not in captured.numbers]
+        names += [f"attribute {k}" for _, k in attributes] + [n.name for n in captured.numbers]
+        function = _C.make_function(self.options, names, len(attributes), len(captured.numbers))
         function.set_capture(captured.way, [])
         return _Variant(captured, function, attributes)
 
-    def run(self, variant, tensors):
-        inputs = variant.inputs(tensors)
-        function = variant.function
+    def run(self, variant, leaves):
+        inputs, numbers = variant.inputs(leaves), variant.numbers(leaves)
+        function, values = variant.function, [leaves[i] for i in variant.captured.values]
         if not all(is_plain_tensor(x) for x in inputs):
             function.note_fallback("", "generic form", "an attribute is no plain tensor")
         elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
             self.warn_grad(function)
         else:
-            result = _C.try_call(function, inputs)
+            result = _C.try_call(function, inputs, numbers)
             if result is not NotImplemented:
                 return result
             if function.wants_recording(inputs):
-                return record(variant, inputs, tensors)
+                return record(variant, inputs, numbers, values)
         function.count_generic_call()
         if self.strict:
             raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
                                + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
-        return variant.captured.generic(tensors)
+        return variant.captured.generic(values)
 
     def warn_grad(self, function):
         reason = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
@@ -286,8 +341,8 @@ def _is_observed() -> bool:
             or torch._C._len_torch_dispatch_stack() > 0)
 
 
-_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "failures", "notes", "eager_reason", "warned_grad", "compiled",
-                     "snapshot"}
+_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "positions", "failures", "notes", "eager_reason",
+                     "warned_grad", "compiled", "snapshot"}
 
 
 def _owner(module, path):
@@ -317,105 +372,31 @@ def attribute_sources(module, graph) -> list:
     return list(found.values())
 
 
-# ---- recording ----
-
-# torch.nn modules whose forward hands its input to operators without looking at sizes.
-_SIZE_BLIND_MODULES = {getattr(torch.nn, n) for n in (
-    "Linear Identity ReLU ReLU6 GELU SiLU Sigmoid Tanh Hardswish Hardsigmoid Hardtanh ELU LeakyReLU Softplus Mish "
-    "LayerNorm RMSNorm Dropout Conv1d Conv2d Conv3d BatchNorm1d BatchNorm2d BatchNorm3d Embedding MaxPool1d MaxPool2d "
-    "AvgPool1d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d Flatten Softmax LogSoftmax GroupNorm").split()}
-_SIZE_BLIND_FUNCTIONS = {getattr(torch.nn.functional, n) for n in (
-    "relu relu6 gelu silu sigmoid tanh hardswish hardsigmoid hardtanh elu leaky_relu softplus mish layer_norm rms_norm "
-    "dropout softmax log_softmax linear conv1d conv2d conv3d embedding").split()}
-
-
-class _Recorder(SnapshotInterpreter):
-    """Runs a captured program with one scope of the recorder per node."""
-
-    def __init__(self, captured, recording):
-        super().__init__(captured.root, captured.graph)
-        self.recording = recording
-        self.host_values: set = set()  # nodes whose value is no tensor
-
-    def run_node(self, n):
-        self.recording.begin_scope(n.name, self.looks_at_sizes(n))
-        try:
-            result = super().run_node(n)
-        finally:
-            self.recording.end_scope()
-        if n.op not in ("output", "placeholder") and not isinstance(result, torch.Tensor):
-            self.host_values.add(n)
-        return result
-
-    def looks_at_sizes(self, n):
-        if n.op in ("placeholder", "get_attr"):
-            return False
-        if any(i in self.host_values for i in n.all_input_nodes):
-            return True  # a result of the program among them: it is a constant of the record
-        if n.op == "output":
-            return False
-        if n.op == "call_module":
-            sub = self.module.get_submodule(n.target)
-            if getattr(type(sub), "reads_sizes_only", False):
-                return True
-            if has_hooks(sub) or "forward" in sub.__dict__ or not type(sub).__module__.startswith("torch.nn"):
-                self.recording.refuse(f"{n.name} calls the Python module {type(sub).__name__}")
-            return type(sub) not in _SIZE_BLIND_MODULES
-        if n.op == "call_method":
-            return isinstance(getattr(torch.Tensor, n.target, None), types.FunctionType)
-        if not is_torch_function(n.target):
-            self.recording.refuse(f"{n.name} calls the Python function {getattr(n.target, '__name__', n.target)}")
-        return isinstance(n.target, types.FunctionType) and n.target not in _SIZE_BLIND_FUNCTIONS
-
-
-def record(variant, inputs, tensors):
-    """The recorded call: an ordinary eager run, whose record is compiled."""
-    recording = _C.Recording(variant.function, inputs)
-    try:
-        result = _Recorder(variant.captured, recording).run(*tensors, enable_io_processing=False)
-    except BaseException:
-        recording.refuse("the call raised an exception")
-        recording.finish([], _C.STRUCTURE_TUPLE, None)
-        raise
-    outputs, kind, builder = structure_of(result)
-    recording.finish(outputs, kind, builder)
-    return result
-
-
-def structure_of(result):
-    """(tensors, kind, builder): how the result is made of its tensors; other leaves are constants of the builder."""
-    if is_plain_tensor(result):
-        return [result], _C.STRUCTURE_SINGLE, None
-    if type(result) in (tuple, list) and all(is_plain_tensor(x) for x in result):
-        return list(result), _C.STRUCTURE_TUPLE if type(result) is tuple else _C.STRUCTURE_LIST, None
-    leaves, spec = pytree.tree_flatten(result)
-    tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
-    constants = [None if isinstance(x, torch.Tensor) else x for x in leaves]
-    places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
-
-    def build(values):
-        filled = list(constants)
-        for i, v in zip(places, values):
-            filled[i] = v
-        return pytree.tree_unflatten(filled, spec)
-    return tensors, _C.STRUCTURE_BUILT, build
-
-
 class _GraphCompanion(_Companion):
     """For a GraphModule: its snapshot is the program."""
 
-    def capture(self, spec, leaves):
+    def varying(self, structure, leaves):
+        return frozenset(i for i, x in enumerate(leaves) if is_number(x))  # the graph is what it is: nothing to trace
+
+    def give_up(self, structure):
+        return False
+
+    def settle(self, structure):
+        pass
+
+    def capture(self, spec, leaves, varying):
         if has_hooks(self.target):
             raise CaptureError("the module has hooks")
-        return self.capture_snapshot(self.target._snapshot, spec, leaves)
+        return self.capture_snapshot(self.target._snapshot, spec, leaves, varying)
 
-    def capture_snapshot(self, snapshot, spec, leaves):
+    def capture_snapshot(self, snapshot, spec, leaves, varying):
         target = self.target
-        if any(not is_plain_tensor(x) for x in leaves) or spec != pytree.tree_flatten((tuple(leaves), {}))[1]:
-            raise CaptureError("an argument of the graph is no plain tensor")
+        plain = all(i in varying or is_plain_tensor(x) for i, x in enumerate(leaves))
+        if not plain or spec != pytree.tree_flatten((tuple(leaves), {}))[1]:
+            raise CaptureError("an argument of the graph is no plain tensor, int or float")
         placeholders = [n for n in snapshot.nodes if n.op == "placeholder"]
         if len(placeholders) != len(leaves) or any(n.target.startswith("*") for n in placeholders):
-            raise CaptureError("the arguments are not one tensor for each placeholder")
+            raise CaptureError("the arguments are not one value for each placeholder")
         higher = next((n for n in snapshot.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)), None)
         if higher is not None:  # has no kernel under the recorder's dispatch key
             raise CaptureError(f"{higher.name} calls the higher-order operator {higher.target.name()}")
@@ -425,9 +406,11 @@ class _GraphCompanion(_Companion):
             graph.output(snapshot._codegen.process_outputs(result))
         except (TypeError, NotImplementedError, ValueError) as e:
             raise CaptureError(f"the graph's calling convention builds its result in Python: {e}") from e
-        inline_composites(graph)
+        placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+        inline_composites(graph, {placeholders[i]: type(leaves[i]) for i in varying})
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
-        return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], "the graph of a GraphModule")
+        return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], "the graph of a GraphModule",
+                       values=list(range(len(leaves))), varying=varying)
 
 
 class _SnapshotCompanion(_GraphCompanion):
@@ -438,8 +421,8 @@ class _SnapshotCompanion(_GraphCompanion):
         super().__init__(module, {})
         self.warned_grad = True
 
-    def capture(self, spec, leaves):
-        return self.capture_snapshot(self.snapshot, spec, leaves)
+    def capture(self, spec, leaves, varying):
+        return self.capture_snapshot(self.snapshot, spec, leaves, varying)
 
     def call(self, args, kwargs):
         if _is_observed():
