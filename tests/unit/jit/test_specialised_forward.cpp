@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "fxjit/errors.h"
 #include "specialised_host.h"
@@ -227,6 +229,72 @@ TEST_F(SpecialisedForward, NumbersAreBakedOrArguments) {
   EXPECT_EQ(host.outputs[0]->data<float>()[1], 2 * 5.5f + 42);
   EXPECT_EQ(host.run({in.get(), nullptr, nullptr}, {0, 4, std::bit_cast<int64_t>(0.5)}), FXJIT_GUARD);
   host.outputs.clear();
+}
+
+// A kernel that hands out its first scalar.
+Node* launch_of_scalar(TypedGraph& g, int32_t index) {
+  auto t = g.type(DType::Float32, g.constants({4}));
+  Node* x = g.input("x", t);
+  auto call = g.kernel("scale", 1, {t}, g.env->constant(4));
+  call->kernel.scalars = {DType::Float64};
+  call->scalars = {{kernel::ScalarBinding::Input, 0, index, {}}};
+  Node* k = g.launch(call, {x});
+  g.graph->output(k);
+  return k;
+}
+
+fxjit_kernel writes_scalar() {
+  return [](int64_t, int64_t, void* ctx) {
+    buffer(ctx, 1)[0] = static_cast<float>(std::bit_cast<double>(static_cast<fxjit_launch*>(ctx)->scalars[0]));
+  };
+}
+
+TEST_F(SpecialisedForward, NumbersMayBeComputedFromOthers) {
+  using codegen::NumberExpr;
+  TypedGraph g;
+  g.number("s");
+  g.number("n");
+  g.inputs.inputs[0].is_float = true;
+  auto derive = [&](NumberExpr e) {
+    g.number("derived");
+    g.inputs.inputs.back().is_float = true;
+    g.inputs.inputs.back().derived = e;
+  };
+  derive({NumberExpr::Sub, {-1, 1.0}, {0, 0}});  // 2: 1 - s
+  derive({NumberExpr::Div, {2, 0}, {1, 0}});     // 3: (1 - s) / n
+  derive({NumberExpr::Neg, {3, 0}, {}});         // 4
+  Node* k = launch_of_scalar(g, 4);
+  SpecialisedHost host(g.graph, g.env, g.inputs);
+  host.kernels[k] = {writes_scalar(), nullptr};
+  auto in = tensor({4}, 1);
+  auto run = [&](double s, int64_t n) {
+    return host.run({nullptr, nullptr, nullptr, nullptr, nullptr, in.get()},
+                    {std::bit_cast<int64_t>(s), n, 0, 0, 0, 0});
+  };
+  EXPECT_EQ(run(0.25, 4), FXJIT_OK);
+  EXPECT_EQ(host.outputs[0]->data<float>()[0], -0.1875f);
+  host.outputs.clear();
+  EXPECT_EQ(run(0.25, 0), FXJIT_GUARD);  // the program raises
+  host.outputs.clear();
+}
+
+TEST_F(SpecialisedForward, NumbersMayBeGuardedToBeInRange) {
+  TypedGraph g;
+  g.number("s");
+  g.inputs.inputs[0].is_float = true;
+  g.inputs.inputs[0].fits_bfloat16 = true;
+  Node* k = launch_of_scalar(g, 0);
+  SpecialisedHost host(g.graph, g.env, g.inputs);
+  host.kernels[k] = {writes_scalar(), nullptr};
+  auto in = tensor({4}, 1);
+  auto run = [&](double s) {
+    const auto status = host.run({nullptr, in.get()}, {std::bit_cast<int64_t>(s), 0});
+    host.outputs.clear();
+    return status;
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  for (double s : {0.0, -0.0, 1.5, -3e38, 0x1.fep127, inf, -inf, 5e-324}) EXPECT_EQ(run(s), FXJIT_OK) << s;
+  for (double s : {1e39, -1e300, 0x1.ffp127, std::nan(""), -std::nan("")}) EXPECT_EQ(run(s), FXJIT_GUARD) << s;
 }
 
 TEST_F(SpecialisedForward, OffsetsOfStorageAndBuffer) {
