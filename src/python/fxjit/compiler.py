@@ -16,6 +16,7 @@ from .capture import (Capture, CaptureError, ModuleGuard, capture, constant_key,
                       is_plain_tensor)
 from .numbers import Positions, is_number
 from .recording import record
+from .segments import split_at_python_calls
 
 _TENSOR = object()  # stands for a tensor among the constants of a variant
 
@@ -68,6 +69,7 @@ class _Variant:
 
     def __init__(self, captured: Capture, function, attributes):
         self.captured, self.function, self.attributes, self.hot = captured, function, attributes, None
+        self.segments = None  # where Python calls stand in the graph: parts between them
 
     def inputs(self, leaves):
         c = self.captured
@@ -115,6 +117,8 @@ class _Companion:
         """How calls run: capture way, kernels with their source nodes and bytes, library and ATen calls, fallbacks with
         reasons, milliseconds by stage."""
         variants = self.all_variants()
+        for v in list(variants):
+            variants += [p for part in (v.segments.parts if v.segments else ()) for p in part.all_variants()]
         return Explanation([v.function.report() for v in variants], list(self.notes),
                            [v.captured.conditions for v in variants], self.picture)
 
@@ -272,7 +276,7 @@ class _Companion:
         self.variants.setdefault(key, []).append(variant)
         args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
         programs = variant.size_programs(leaves)
-        if args_spec_is_flat and not captured.unwatched and programs is not None:
+        if args_spec_is_flat and not captured.unwatched and programs is not None and variant.segments is None:
             variant.hot = [_TENSOR if is_plain_tensor(x) else type(x) if i in varying else x
                            for i, x in enumerate(leaves)], programs
         self.add_hot(variant)
@@ -302,7 +306,15 @@ class _Companion:
         names += [f"attribute {k}" for _, k in attributes] + [n.name for n in captured.numbers]
         function = _C.make_function(self.options, names, len(attributes), len(captured.numbers))
         function.set_capture(captured.way, [])
-        return _Variant(captured, function, attributes)
+        variant = _Variant(captured, function, attributes)
+        if not self.strict:
+            variant.segments = split_at_python_calls(captured.root, captured.graph, self.make_part)
+            for reason in variant.segments.reasons if variant.segments else ():
+                function.note_fallback(reason.split()[0], "Python call", reason)
+        return variant
+
+    def make_part(self, root, graph):
+        return _PartCompanion(root, graph, self.options).compiled
 
     def run(self, variant, leaves):
         inputs, numbers = variant.inputs(leaves), variant.numbers(leaves)
@@ -311,6 +323,8 @@ class _Companion:
             function.note_fallback("", "generic form", "an attribute is no plain tensor")
         elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
             self.warn_grad(function)
+        elif variant.segments is not None:
+            return variant.segments.run(values)
         else:
             result = _C.try_call(function, inputs, numbers)
             if result is not NotImplemented:
@@ -431,6 +445,15 @@ class _SnapshotCompanion(_GraphCompanion):
 
     def eager(self, reason, args, kwargs):
         return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
+
+
+class _PartCompanion(_SnapshotCompanion):
+    """A part of a program between Python calls."""
+
+    def __init__(self, root, graph, options):
+        self.snapshot = graph
+        _Companion.__init__(self, root, options)
+        self.warned_grad = True
 
 
 def snapshot_executor(module: fx.GraphModule):

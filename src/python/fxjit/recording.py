@@ -9,8 +9,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
-from .capture import has_hooks, is_plain_tensor, is_torch_function
+from .capture import is_plain_tensor, is_torch_function
 from .fx._run import SnapshotInterpreter
+from .segments import why_opaque
 
 # torch.nn modules whose forward hands its input to operators without looking at sizes.
 _SIZE_BLIND_MODULES = {getattr(torch.nn, n) for n in (
@@ -97,17 +98,12 @@ class _Recorder(SnapshotInterpreter):
             return True  # a result of the program among them: it is a constant of the record
         if n.op == "output":
             return False
+        if why := why_opaque(self.module, n):
+            self.recording.refuse(why)
         if n.op == "call_module":
-            sub = self.module.get_submodule(n.target)
-            if getattr(type(sub), "reads_sizes_only", False):
-                return True
-            if has_hooks(sub) or "forward" in sub.__dict__ or not type(sub).__module__.startswith("torch.nn"):
-                self.recording.refuse(f"{n.name} calls the Python module {type(sub).__name__}")
-            return type(sub) not in _SIZE_BLIND_MODULES
+            return type(self.module.get_submodule(n.target)) not in _SIZE_BLIND_MODULES
         if n.op == "call_method":
             return isinstance(getattr(torch.Tensor, n.target, None), types.FunctionType)
-        if not is_torch_function(n.target):
-            self.recording.refuse(f"{n.name} calls the Python function {getattr(n.target, '__name__', n.target)}")
         return isinstance(n.target, types.FunctionType) and n.target not in _SIZE_BLIND_FUNCTIONS
 
 
