@@ -206,12 +206,16 @@ fx::Value PyModule::call(std::span<const fx::Value> args, const fx::Value& kwarg
 
 bool PyModule::is_impure() const {
   nb::gil_scoped_acquire gil;
-  nb::object flag = nb::steal(PyObject_GetAttrString(object.get(), "_is_impure"));
-  if (!flag.is_valid()) {
-    PyErr_Clear();
-    return false;
+  // The second: nn.ReLU(inplace=True) writes to its input.
+  for (const char* name : {"_is_impure", "inplace"}) {
+    nb::object flag = nb::steal(PyObject_GetAttrString(object.get(), name));
+    if (!flag.is_valid()) {
+      PyErr_Clear();
+    } else if (PyBool_Check(flag.ptr()) ? flag.ptr() == Py_True : name[0] == '_' && PyObject_IsTrue(flag.ptr()) == 1) {
+      return true;
+    }
   }
-  return PyObject_IsTrue(flag.ptr()) == 1;
+  return false;
 }
 
 PyMeta::PyMeta(PyObject* stack, PyObject* scope_path, PyObject* scope_type)

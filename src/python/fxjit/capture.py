@@ -119,7 +119,8 @@ _IMPURE_MODULES = {"time", "posix", "_random", "_io"}
 _CONTEXT_SWITCHES = {"_set_grad_enabled", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_gpu_enabled",
                      "set_autocast_dtype", "_enter_dual_level", "set_default_dtype", "_set_default_dtype",
                      "use_deterministic_algorithms", "_set_deterministic_algorithms", "set_num_threads"}
-_WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
+_INFERENCE_MODE = torch.inference_mode.__enter__.__code__
+_CONTEXT_READS = {"is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "is_autocast_cpu_enabled"}
 
 
 _STDLIB = os.path.join(sysconfig.get_paths()["stdlib"], "")
@@ -158,12 +159,15 @@ class CodeWatcher:
             check_code(frame.f_code)
 
     def _c_call(self, function, frame):
-        if function.__name__ in _CONTEXT_SWITCHES and not _is_library(frame.f_code):
-            raise CaptureError(f"{function.__name__} changes how later operations run; a graph does not record that")
-        if function.__name__ == "_set_grad_enabled" and self._user_context(frame):
-            raise CaptureError("a grad-mode context is entered inside the function; a graph does not record that")
+        if function.__name__ in _CONTEXT_SWITCHES and self._user_context(frame):
+            raise CaptureError(f"{function.__name__} changes how later operations run (a grad-mode or autocast context, a "
+                               "default); a graph does not record that")
+        if frame.f_code is _INFERENCE_MODE and self._user_context(frame):
+            raise CaptureError("an inference-mode context is entered inside the function; a graph does not record that")
         if _is_library(frame.f_code):
             return
+        if function.__name__ in _CONTEXT_READS:
+            raise CaptureError(f"{function.__name__}() is asked for; a graph does not record that")
         if function in _IMPURE_BUILTINS or getattr(function, "__module__", None) in _IMPURE_MODULES:
             raise CaptureError(f"{function.__name__}() has an effect or a result that a graph cannot repeat "
                                f"({frame.f_code.co_filename}:{frame.f_lineno})")

@@ -70,9 +70,22 @@ def module_attributes(module):
 
 # ---- callables ----
 
+_IN_PLACE = frozenset(
+    getattr(operator, "i" + name)
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+)
+
+
 def is_impure(fn, args, kwargs, impure_random):
     from torch._library.utils import is_impure as torch_is_impure
 
+    # torch.fx drops these and changes what the program computes.
+    name = getattr(fn, "__name__", "")
+    module = getattr(fn, "__module__", None) or "torch"
+    if fn in _IN_PLACE or kwargs.get("out") is not None or kwargs.get("inplace") is True:
+        return True
+    if name.endswith("_") and not name.endswith("__") and module.split(".")[0] == "torch":
+        return True
     return bool(torch_is_impure(fn, args=args, kwargs=kwargs, impure_random=impure_random))
 
 

@@ -258,7 +258,7 @@ def _known_isinstance(isinstance):  # noqa: A002 - it stands for the builtin
     def known_isinstance(obj, kind):
         """A proxy is of the type of what it stands for, unless somebody asks whether it is a proxy."""
         if not isinstance(obj, _Known) or _asks_for_proxies(kind):
-            return isinstance(obj, kind)
+            return isinstance(obj, kind) or (isinstance(obj, _Known) and _names_torch_proxy(kind))
         knowledge = obj.tracer.knowledge
         example = knowledge.values.examples.get(obj.node)
         return isinstance(knowledge.value(obj, "the type") if example is None else example, kind)
@@ -267,7 +267,13 @@ def _known_isinstance(isinstance):  # noqa: A002 - it stands for the builtin
 
 
 def _asks_for_proxies(kind):
-    return any(issubclass(k, (Proxy, _Known)) for k in (kind if type(kind) is tuple else (kind,)) if type(k) is type)
+    kinds = kind if type(kind) is tuple else (kind,)
+    return any(issubclass(k, (Proxy, _Known, torch.fx.Proxy)) for k in kinds if type(k) is type)
+
+
+def _names_torch_proxy(kind):
+    """Libraries ask for torch.fx's Proxy to know that they are traced."""
+    return torch.fx.Proxy in (kind if type(kind) is tuple else (kind,))
 
 
 class RecordCalls(TorchFunctionMode):

@@ -262,6 +262,9 @@ class Tracer(TracerBase):
             fn = root
         self._paths_root = None
         self.graph = Graph(tracer_cls=type(self))
+        if code := getattr(fn, "__code__", None):
+            fields = ("co_name", "co_filename", "co_firstlineno")
+            self.graph._co_fields = {field: getattr(code, field) for field in fields}
         self.tensor_attrs = {}
         _collect_tensor_attributes(self.root, "", self.tensor_attrs)
         if not isinstance(fn, types.FunctionType):

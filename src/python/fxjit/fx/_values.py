@@ -2,6 +2,7 @@
 tensors), sizes, dtypes, devices. A value is found when something asks for it, so a program that looks at nothing costs
 nothing."""
 
+import builtins
 import contextlib
 import sys
 
@@ -9,6 +10,8 @@ import torch
 import torch.utils._pytree as pytree
 
 from .._C import load_values
+
+_isinstance = builtins.isinstance  # a trace replaces it
 
 # Methods that change the metadata of their tensor: from then on nodes are evaluated in their order.
 _METADATA_MUTATORS = frozenset(
@@ -183,14 +186,16 @@ class Values:
     @contextlib.contextmanager
     def _quietly(self):
         """Nothing that runs here is the traced program: it is neither recorded nor watched."""
-        before, profile = self.evaluating, sys.getprofile()
+        before, profile, type_test = self.evaluating, sys.getprofile(), builtins.isinstance
         self.evaluating = True
         sys.setprofile(None)
+        builtins.isinstance = _isinstance
         try:
             with torch._C.DisableTorchFunction() if _function_mode_enabled() else contextlib.nullcontext():
                 yield
         finally:
             self.evaluating = before
+            builtins.isinstance = type_test
             sys.setprofile(profile)
 
 
