@@ -1,4 +1,4 @@
-# tools/*.cpp link the static floors (they may look inside); examples/*.cpp only libfxjit.so, as a user's program does.
+# tools/*.cpp link the static floors (they may look inside), fxjit-run those with torch as well; examples/*.cpp only libfxjit.so, as a user's program does.
 if(NOT TARGET fxjit)
   return()
 endif()
@@ -7,8 +7,15 @@ file(GLOB tool_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/*.cpp)
 foreach(source IN LISTS tool_sources)
   cmake_path(GET source STEM tool)
   string(REPLACE "_" "-" tool ${tool})
+  set(floors ${FXJIT_CORE_FLOORS})
+  if(tool STREQUAL "fxjit-run")
+    if(NOT FXJIT_WITH_TORCH)
+      continue()
+    endif()
+    set(floors ${FXJIT_FLOORS})
+  endif()
   add_executable(${tool} ${source})
-  target_link_libraries(${tool} PRIVATE fxjit_flags ${FXJIT_CORE_FLOORS})
+  target_link_libraries(${tool} PRIVATE fxjit_flags ${floors})
   set_target_properties(${tool} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endforeach()
 

@@ -32,7 +32,7 @@ class Library(NamedTuple):
 
 LIBRARIES = (
     Library("LLVM", re.compile(r"^llvm(-c)?/"), ("src/codegen/", "src/jit/"), "LLVM stays on floors 5 and 6"),
-    Library("torch", re.compile(r"^(torch|ATen|c10)/"),
+    Library("torch", re.compile(r"^(torch|ATen|c10|caffe2)/"),
             ("src/torch/", "src/driver/", "src/python/", "include/fxjit/torch/", "include/fxjit/driver/",
              "include/fxjit/compile.h", "include/fxjit/explain.h", "include/fxjit/fxjit.h"),
             "floors 0 to 6 and the runtime build without torch"),

@@ -1,18 +1,13 @@
-// fxjit-opt: a kernel in text form goes in, the next stages come out.
-//
-//   fxjit-opt --print-kernel FILE       parsed, verified, printed
-//   fxjit-opt --simplify FILE           the same after simplification
-//   fxjit-opt --llvm=avx512|avx2 FILE   the LLVM IR that is emitted for a CPU; --asm=… its assembly
-//   fxjit-opt --ptx=80|90 FILE          the GPU's assembly language; --ptx-llvm=… the IR before
-//
-// FILE may be - for standard input. Errors go to stderr, with exit status 1.
+// fxjit-opt: one stage on a text. `--help` has the stages.
 #include <algorithm>
 #include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string>
 
+#include "fxjit/fx/text.h"
 #include "jit/kernel_cache.h"
 #include "jit/ptx_compiler.h"
 #include "kernel/kernel.h"
@@ -22,6 +17,29 @@
 namespace {
 
 using namespace fxjit;
+
+constexpr const char* kHelp = R"(usage: fxjit-opt STAGE FILE
+
+Reads a text, runs one stage, and prints what comes out. FILE may be - for standard input.
+
+FILE is a graph (docs/text-format.md; functions need not exist here):
+  --print-graph          parsed, checked, printed
+  --dead-code            without the nodes that nobody uses
+  --print-fx             as torch.fx prints graphs
+  --print-table          opcode, name, target and arguments in columns
+
+FILE is a kernel (tests/golden/kernel has examples):
+  --print-kernel         parsed, verified, printed
+  --simplify             the same after simplification
+  --llvm=avx512|avx2     the LLVM IR that is emitted for a CPU
+  --asm=avx512|avx2      its assembly
+  --ptx=80|90            the GPU's assembly language
+  --ptx-llvm=80|90       the LLVM IR before
+
+The stages of a whole program: FXJIT_DUMP=graph,kernel,llvm,asm,ptx fxjit-run FILE.
+
+exit status: 0 done   1 the text is wrong or the stage refuses it   2 usage
+)";
 
 std::string read(const std::string& path) {
   std::ifstream file(path);
@@ -47,7 +65,21 @@ T value_of(Result<T> result) {
   return *std::move(result);
 }
 
+// Empty: the stage is none of a graph.
+std::optional<std::string> run_graph(const std::string& stage, const std::string& path) {
+  if (stage != "--print-graph" && stage != "--dead-code" && stage != "--print-fx" && stage != "--print-table") {
+    return std::nullopt;
+  }
+  const fx::GraphPtr graph = fx::parse_graph(read(path));
+  graph->lint();
+  if (stage == "--dead-code") graph->eliminate_dead_code();
+  if (stage == "--print-fx") return graph->to_string() + "\n";
+  if (stage == "--print-table") return graph->format_tabular();
+  return fx::print_text(*graph);
+}
+
 std::string run(const std::string& stage, const std::string& target, const std::string& path) {
+  if (std::optional<std::string> text = run_graph(stage, path)) return *text;
   kernel::Kernel k = kernel::parse(read(path));
   kernel::verify(k);
   if (stage == "--print-kernel") return kernel::print(k);
@@ -70,9 +102,12 @@ std::string run(const std::string& stage, const std::string& target, const std::
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--help") {
+    std::cout << kHelp;
+    return 0;
+  }
   if (argc != 3) {
-    std::cerr << "usage: fxjit-opt --print-kernel | --simplify | --llvm=TARGET | --asm=TARGET | --ptx=SM | "
-                 "--ptx-llvm=SM  FILE\n";
+    std::cerr << kHelp;
     return 2;
   }
   const std::string option = argv[1];

@@ -5,5 +5,6 @@
 #include "fxjit/explain.h"
 #include "fxjit/fx/fx.h"
 #include "fxjit/options.h"
+#include "fxjit/torch/file.h"
 #include "fxjit/torch/values.h"
 #include "fxjit/version.h"

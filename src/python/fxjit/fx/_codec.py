@@ -16,6 +16,7 @@ __all__ = ["Codec", "check_graph"]
 
 # Meta that is saved: plain data that does not depend on the process.
 META_KEYS = ("stack_trace", "tensor_meta", "seq_nr", "partitioner_tag", "custom", "is_wrapped")
+_PARTS_OF_TORCH = ("nn.functional", "_C._nn", "_C._linalg", "_C._fft", "_C._special")
 _OPERATOR_NAMESPACES = ("aten", "prims", "quantized_decomposed", "torchvision")
 _REFUSED_OPERATORS = ("aten::from_file", "aten::save", "aten::set_")
 
@@ -57,7 +58,10 @@ class Codec:
             return self.extra[name]
         if name.startswith("torch.ops:"):
             return self._find_operator(name[len("torch.ops:") :].replace(".", "::", 1)).overloadpacket
-        found = safe_table()[0].get(name)
+        table = safe_table()[0]
+        found = table.get(name)
+        if found is None and name.startswith("torch:"):  # so C++ calls what Python has in several modules
+            found = next((table[key] for m in _PARTS_OF_TORCH if (key := f"torch.{m}:{name[6:]}") in table), None)
         if found is None:
             raise FormatError(
                 f"{name!r} is not among the functions that a saved graph may name: pass it in globals, or to "
