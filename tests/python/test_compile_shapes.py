@@ -175,3 +175,25 @@ def test_a_program_that_looks_at_nothing_has_no_guards():
     for n in (3, 4, 5):
         c(torch.randn(n))
     assert c.explain().guards == [[]] and "captured for" not in str(c.explain())
+
+
+def test_a_message_about_a_shape_ties_nothing_to_it():
+    def checked(x):
+        y = x.relu()
+        torch._assert(y.dim() == 2, f"expected a matrix, got {y.shape}")
+        return y * 2
+    c = fxjit.compile(checked)
+    for n in (3, 4, 5):
+        x = torch.randn(n, 3)
+        assert torch.equal(c(x), checked(x))
+    assert c.explain().guards == [[]]
+    with pytest.raises(AssertionError, match="expected a matrix"):
+        c(torch.randn(3))
+
+
+def test_a_shape_as_text_in_the_result_is_eager_s():
+    f = lambda x: (x + 1, f"{x.shape}")  # noqa: E731
+    c = fxjit.compile(f)
+    for n in (3, 4):
+        assert c(torch.ones(n))[1] == f"torch.Size([{n}])"
+    assert "text of a shape" in str(c.explain())

@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 
 from . import _C, fx
 from .fx._frames import is_library_file
-from .fx._known import ITEM_FUNCTIONS
+from .fx._known import ITEM_FUNCTIONS, SHAPE_TEXT
 from .fx._run import SnapshotInterpreter
 from .fx._values import METADATA
 from .proxies import CaptureError, CheckedProxy, NumberAware
@@ -525,6 +525,9 @@ def capture(target, spec, leaves, varying=frozenset()) -> Capture:
             _check_number_tests(watcher.functions)
         if what := next(filter(None, (g.changed() for g in before + state)), None):
             raise CaptureError(f"the program writes {what}")
+        if tracer.knowledge.vague_texts and any(
+                SHAPE_TEXT in f"{n.args}{n.kwargs}" for n in graph.nodes if n.target is not torch._assert):
+            raise CaptureError("the text of a shape is part of the result")
     except CaptureError:
         _restore(before, state)
         raise

@@ -56,11 +56,6 @@ def count_up(x):
     return x * n
 
 
-def after_an_operator(x):
-    y = torch.nn.functional.linear(x, W)
-    return y.view(-1) if y.shape[-1] == 3 else y
-
-
 def squeezed_in_place(x):
     y = x * 1
     before = y.dim()
@@ -113,7 +108,9 @@ PROGRAMS = {
     "assigned item": (assign_item, []),
     "in place": (add_in_place, []),
     "counter": (count_up, []),
-    "metadata in place": (squeezed_in_place, ["x.dim() == 2", "x.size(0) == 4", "x.size(1) == 3"]),
+    "metadata in place": (squeezed_in_place, [
+        "x.dim() == 2", "x.size(0) == 4", "x.size(1) == 3", "x.dtype == torch.float32",
+        "x.device == device(type='cpu')", "x.stride() == (3, 1)", "x.requires_grad == False"]),
 }  # fmt: skip
 
 
@@ -145,13 +142,90 @@ def test_guards_hold_for_the_inputs_that_decide_alike():
     assert not size.holds(("no tensor", None))
 
 
+def pooled(x):
+    y = torch.nn.functional.avg_pool1d(x, 2)
+    return y + 1 if y.shape[-1] > 2 else y
+
+
 def test_a_decision_on_a_computed_tensor_is_one_on_what_it_is_computed_from():
-    root = fx.Tracer()
-    graph = root.trace(after_an_operator, example_inputs=(X,))
-    text = [str(g) for g in graph.guards]
-    assert {"x.dim() == 2", "x.size(0) == 4", "x.size(1) == 3"} <= set(text)
-    assert all(g.holds((X,), root.root) for g in graph.guards)
-    assert not all(g.holds((torch.randn(5, 3),), root.root) for g in graph.guards)
+    x = torch.randn(4, 3, 6)
+    graph = fx.Tracer().trace(pooled, example_inputs=(x,))
+    assert [str(g) for g in graph.guards] == ["x.dim() == 3", "x.size(0) == 4", "x.size(1) == 3", "x.size(2) == 6"]
+    assert all(g.holds((x,)) for g in graph.guards)
+    assert not all(g.holds((torch.randn(4, 3, 8),)) for g in graph.guards)
+
+
+W2 = torch.randn(5, 3)
+
+
+# A size that an operator keeps or names: the guard is on that one alone, in the inputs' terms.
+KEPT = {
+    "elementwise": (lambda x: x.relu().float(), 0, "x.size(0)"), "broadcast": (lambda x: x + W[0], 0, "x.size(0)"),
+    "scalar": (lambda x: 2 * x + x.size(1), 1, "x.size(1)"), "transpose": (lambda x: x.transpose(0, 1), 0, "x.size(1)"),
+    "permute": (lambda x: x.permute(1, 0), 1, "x.size(0)"), "unsqueeze": (lambda x: x.unsqueeze(0), 1, "x.size(0)"),
+    "view": (lambda x: x.view(x.size(1), x.size(0)), 1, "x.size(0)"), "matmul": (lambda x: x @ W, 0, "x.size(0)"),
+    "linear": (lambda x: torch.nn.functional.linear(x, W2), 1, "_tensor_constant0.size(0)"),
+    "chunk": (lambda x: x.chunk(3, 1)[0], 0, "x.size(0)"), "getitem": (lambda x: x[:, 0], 0, "x.size(0)"),
+    "new axis": (lambda x: x[None, :, :2], 1, "x.size(0)"), "cat": (lambda x: torch.cat([x, x], 1), 0, "x.size(0)"),
+    "flatten": (lambda x: x.unsqueeze(2).flatten(1), 0, "x.size(0)"), "softmax": (lambda x: x.softmax(-1), 0, "x.size(0)"),
+    "module": (torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.LayerNorm(5)), 0, "input.size(0)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(KEPT))
+def test_sizes_are_followed_through_operators(name):
+    f, d, expected = KEPT[name]
+
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = f
+
+        def forward(self, x):
+            y = self.f(x)
+            return y * 2 if y.shape[d] > 1 else y
+    m = M()
+    tracer = fx.Tracer()
+    graph = tracer.trace(m, example_inputs=(X,))
+    text = [str(g) for g in graph.guards if "dim()" not in str(g) and "!= 1" not in str(g)]
+    assert text == [f"{expected.replace('input', 'x')} > 1"]
+    traced = fx.GraphModule(m, graph)
+    other = torch.randn(7, 3)
+    assert all(g.holds((other,), m) for g in graph.guards)
+    assert torch.equal(traced(other), m(other))
+
+
+def test_results_of_several_tensors_leave_sizes_free():
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+            self.cell = torch.nn.LSTM(4, 4)
+
+        def forward(self, x):
+            y, _ = self.attention(x, x, x)
+            z, (h, c) = self.cell(y)
+            values, _ = torch.max(z, -1)
+            return values + h.sum() + c.sum()
+    m, x = M(), torch.randn(2, 3, 4)
+    graph = fx.Tracer().trace(m, example_inputs=(x,))
+    assert all("size" not in str(g) for g in graph.guards)
+    traced, other = fx.GraphModule(m, graph), torch.randn(3, 5, 4)
+    torch.testing.assert_close(traced(other), m(other))
+
+
+def test_sizes_of_constants_need_no_guard():
+    m = torch.nn.Linear(3, 5)
+
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.m = m
+
+        def forward(self, x):
+            return [part * 2 for part in self.m(x).chunk(5, -1)]
+    graph = fx.Tracer().trace(M(), example_inputs=(X,))
+    assert all("size" not in str(g) for g in graph.guards)
 
 
 def test_ranks_and_dtypes_of_computed_tensors_leave_sizes_free():

@@ -6,6 +6,7 @@ import operator
 import torch
 
 from ._guards import NEGATED, Guard, equals, rank_of, size_of
+from ._size_rules import parts_of, source_of_size
 
 # What of a tensor a method or property tells.
 _RANK, _DTYPE, _DEVICE, _SIZES, _ALL = "rank", "dtype", "device", "sizes", "all"
@@ -24,6 +25,11 @@ class GuardMaker:
         self.values = values
         self._positions = None
         self._expressions = {}
+        self._implied = []  # guards that an expression rests on and that were not handed out yet
+
+    def _with_implied(self, guards):
+        implied, self._implied = self._implied, []
+        return implied + guards
 
     def truth(self, node, value):
         """The node was asked for its bool."""
@@ -31,8 +37,8 @@ class GuardMaker:
         if e is None:
             return self._pins(node)
         if e[0] == "call" and e[1] in NEGATED and len(e[2]) == 2:
-            return [Guard(e if value else (e[0], NEGATED[e[1]], *e[2:]))]
-        return [Guard(e if value else ("call", operator.not_, (e,), {}))]
+            return self._with_implied([Guard(e if value else (e[0], NEGATED[e[1]], *e[2:]))])
+        return self._with_implied([Guard(e if value else ("call", operator.not_, (e,), {}))])
 
     def identity(self, node, value):
         """What the node stands for is the constant `value` itself."""
@@ -46,28 +52,79 @@ class GuardMaker:
     def value(self, node, value):
         """The node was asked for its value, which is a constant of the graph now."""
         e = self.expression(node)
-        return self._pins(node) if e is None else [Guard(equals(e, value))]
+        return self._pins(node) if e is None else self._with_implied([Guard(equals(e, value))])
 
     def rank(self, node):
         """The rank of the tensor `node` was asked for."""
-        e = self.expression(node)
+        e = None if self.values.reshaped else self.expression(node)
         if e is None:
             return self._pins(node, _RANK)
         return [Guard(equals(rank_of(e), self.values.rank(node)))]
 
     def size(self, node, d):
-        e = self.expression(node)
+        """Size d of the tensor `node` was asked for."""
+        e = self.size_expression(node, d)
         if e is None:
             return self._pins(node, _SIZES)
-        return [Guard(equals(size_of(e, d), self.values.size(node, d)))]
+        return self._with_implied([Guard(equals(e, self.values.size(node, d)))])
 
     def length(self, node, value):
         """The length of a tuple, list or dict was asked for."""
         base = _ranked_by(node)
         if base is not None:
             return self.rank(base)
+        if parts := parts_of(node):
+            return self.size(*parts)
+        if not self.values.is_host_operation(node) and self._has_fixed_length(node):
+            return []
         e = self.expression(node)
-        return self._pins(node) if e is None else [Guard(equals(("call", builtins.len, (e,), {}), value))]
+        if e is None:
+            return self._pins(node)
+        return self._with_implied([Guard(equals(("call", builtins.len, (e,), {}), value))])
+
+    def _has_fixed_length(self, node):
+        """Whether the node gives as many tensors for any sizes of its arguments: torch.max(x, 1), an LSTM."""
+        while node.op == "call_function" and node.target is operator.getitem and not self.values.is_tensor(node.args[0]):
+            node = node.args[0]  # a tuple inside of a tuple
+        if node.op == "call_method":
+            return node.target not in _PARTED
+        if node.op == "call_module":
+            return self.values.module(node).__module__.startswith("torch.nn.")
+        module = getattr(node.target, "__module__", None) or "torch"
+        return node.op == "call_function" and module.split(".")[0] == "torch" and node.target.__name__ not in _PARTED
+
+    # ---- sizes ----
+
+    def size_expression(self, node, d):
+        """Size d of a tensor in terms of the inputs; None where no rule says what it comes from."""
+        if self.values.reshaped:
+            return None
+        if self.expression(node) is not None:
+            return size_of(self.expression(node), d)
+        rank = self.values.rank(node)
+        if not -rank <= d < rank:
+            return None
+        implied, d = self._pins(node, _RANK), d % rank
+        while self.expression(node) is None:
+            source = source_of_size(self.values, node, d)
+            if source is None:
+                return None
+            if source.not_one is not None:
+                e = self.size_expression(*source.not_one)
+                if e is None:
+                    return None
+                if e[0] != "constant":
+                    implied.append(Guard(("call", operator.ne, (e, ("constant", 1)), {})))
+            if source.node is None:
+                self._implied += implied
+                return ("constant", source.constant)
+            if source.dim is None:
+                e = self.expression(source.node)
+                self._implied += implied if e is not None else []
+                return e
+            node, d = source.node, source.dim
+        self._implied += implied
+        return size_of(self.expression(node), d)
 
     # ---- expressions ----
 
@@ -99,6 +156,10 @@ class GuardMaker:
             return None
         if not self.values.is_host_operation(node):
             return None
+        if self.values.reshaped:
+            return None  # what a tensor is here need not be what it is at the start
+        if (size := _read_size(node)) is not None:
+            return self.size_expression(*size)
         args = self._argument(node.args)
         kwargs = node.kwargs
         if args is None or _nodes_in(kwargs):
@@ -121,7 +182,7 @@ class GuardMaker:
     # ---- what a computed tensor rests on ----
 
     def _pins(self, node, kind=None):
-        kind = kind or self._kind_of(node)
+        kind = _ALL if self.values.reshaped else kind or self._kind_of(node)
         guards, seen, stack = [], set(), [node]
         while stack:
             n = stack.pop()
@@ -138,7 +199,7 @@ class GuardMaker:
         return guards
 
     def _pins_of_input(self, node, kind):
-        e, value = self.expression(node), self.values.of(node)
+        e, value = self._expression(node), self.values.original(node)
         if not isinstance(value, torch.Tensor):
             return [Guard(equals(e, value))] if isinstance(value, (bool, int, float, str, type(None))) else []
         parts = []
@@ -167,7 +228,7 @@ class GuardMaker:
                 continue
             seen.add(n)
             for i in n.all_input_nodes:
-                if self.expression(i) is None and self.values.is_tensor(i):
+                if (self.values.reshaped or self.expression(i) is None) and self.values.is_tensor(i):
                     name = n.target if n.op == "call_method" else n.args[1] if n.target is getattr else None
                     found.add(_KINDS.get(name, _ALL))
                 else:
@@ -177,12 +238,17 @@ class GuardMaker:
 
 def _keeps_kind(node):
     """Whether ranks and dtypes of the node's result follow from those of its arguments."""
-    if node.target in ("squeeze", "squeeze_", torch.squeeze, "chunk", torch.chunk):
+    if node.target in ("squeeze", "squeeze_", torch.squeeze):
         return False
     if node.op == "call_module":
         return True
     module = getattr(node.target, "__module__", None) or ""
     return node.op == "call_method" or module.split(".")[0] in ("torch", "_operator", "builtins", "math", "")
+
+
+_PARTED = frozenset(
+    "chunk split unbind tensor_split hsplit vsplit dsplit unsafe_chunk unsafe_split split_with_sizes nonzero where".split()
+)
 
 
 def shape_base(node):
@@ -191,6 +257,17 @@ def shape_base(node):
         return node.args[0]
     if node.op == "call_method" and node.target == "size" and len(node.args) == 1 and not node.kwargs:
         return node.args[0]
+    return None
+
+
+def _read_size(node):
+    """(tensor, d) where the node is x.size(d) or x.shape[d] with a constant d."""
+    if node.op == "call_method" and node.target == "size":
+        d = node.args[1] if len(node.args) == 2 else node.kwargs.get("dim")
+        return (node.args[0], d) if type(d) is int else None
+    if node.op == "call_function" and node.target is operator.getitem and type(node.args[1]) is int:
+        base = shape_base(node.args[0]) if isinstance(node.args[0], _node_class()) else None
+        return None if base is None else (base, node.args[1])
     return None
 
 

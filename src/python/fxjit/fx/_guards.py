@@ -52,6 +52,10 @@ class Guard:
         except Exception:  # noqa: BLE001 - inputs of another structure: it does not hold
             return False
 
+    def reads_inputs(self):
+        """False for what holds in any case."""
+        return any(True for _ in _tensors(self.expression, lambda path: path))
+
     def size_programs(self, inputs, position):
         """The guard for calls that pass no Python code: a list of conditions on sizes, in the postfix form of
         src/python/size_guard.h. Empty where dtypes, devices and ranks tell, which compiled code compares anyway; None

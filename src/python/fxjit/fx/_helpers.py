@@ -183,12 +183,14 @@ def _instruction(frame):
 
 
 def proxy_iter(proxy):
-    knowledge = getattr(proxy.tracer, "knowledge", None)
-    items = None if knowledge is None else knowledge.items(proxy)
-    if items is not None:
-        return iter(items)
     name, count = _instruction(sys._getframe(1))
-    if name == "UNPACK_SEQUENCE":
+    unpacked = name == "UNPACK_SEQUENCE"
+    knowledge = getattr(proxy.tracer, "knowledge", None)
+    if knowledge is not None and not (unpacked and knowledge.is_tuple_of(proxy, count)):
+        items = knowledge.items(proxy)
+        if items is not None:
+            return iter(items)
+    if unpacked:
         return iter([proxy[i] for i in range(count)])
     return iter(proxy.tracer.iter(proxy))
 

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from .._C import Attribute, Proxy, find_proxy
 from . import _helpers
-from ._guard_maker import GuardMaker
+from ._guard_maker import GuardMaker, shape_base
 from ._values import METADATA, Unknown, Values
 
 _DATA = (
@@ -20,7 +20,12 @@ _DATA = (
     "or keep the function that decides as one call with wrap()"
 )
 ITEM_FUNCTIONS = {torch.Tensor.__getitem__: operator.getitem, torch.Tensor.__setitem__: operator.setitem}
+SHAPE_TEXT = "<shape of "  # begins what a shape of a traced tensor is as text
 _HOST_MODULES = ("_operator", "builtins", "math")
+
+
+# Modules whose result is a pair, whatever their arguments.
+_PAIRS = {torch.nn.MultiheadAttention, torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN, torch.nn.LSTMCell}
 
 
 class Knowledge:
@@ -31,6 +36,7 @@ class Knowledge:
         self.values = Values(tracer)
         self.guards = {}  # in the order in which they were noted, each once
         self._maker = GuardMaker(self.values)
+        self.vague_texts = False  # a shape was made into a text that does not say it
         self._host = set()
         self._tentative = None, ()  # what asked for an integer last, and the guards that this brought
 
@@ -78,8 +84,7 @@ class Knowledge:
         return value
 
     def _note(self, guards):
-        for guard in guards:
-            self.guards[guard] = None
+        self.guards.update((guard, None) for guard in guards if guard.reads_inputs())
 
     def note_identity(self, node, value):
         self._note(self._maker.identity(node, value))
@@ -140,6 +145,11 @@ class Knowledge:
         if isinstance(value, dict):
             return self.keys(proxy)
         return [proxy[i] for i in range(self.length(proxy))]
+
+    def is_tuple_of(self, proxy, count):
+        """Whether it is known by its module alone that the value is a tuple of `count`: nothing has to be found then."""
+        node = proxy.node
+        return node.op == "call_module" and count == 2 and type(self.values.module(node)) in _PAIRS
 
     def keys(self, proxy):
         """The keys of a dict, as constants; None if the value is no dict that is known."""
@@ -215,6 +225,11 @@ class _Host:
         return self.tracer.knowledge.index(self, sys._getframe(1))
 
     def __format__(self, spec):
+        """Numbers become constants. A whole shape is mostly formatted for a message that nobody will read: finding it would
+        cost much and tie the graph to it, so the text says of what it is the shape."""
+        if not spec and (tensor := self._shape_of()) is not None:
+            self.tracer.knowledge.vague_texts = True
+            return f"{SHAPE_TEXT}{tensor.name}>"
         return format(self.tracer.knowledge.constant(self, "the text"), spec)
 
     def __hash__(self):
@@ -247,9 +262,15 @@ class KnownAttribute(_Known, InPlaceOperators, Attribute):
 class HostProxy(_Host, _Known, Proxy):
     """A size, a number, a dtype, a shape."""
 
+    def _shape_of(self):
+        return shape_base(self.node)
+
 
 class HostAttribute(_Host, _Known, Attribute):
     """x.shape, x.dtype, x.ndim and what else says something about a tensor."""
+
+    def _shape_of(self):
+        return self.root.node if self.attr == "shape" else None
 
 
 # ---- what holds for the duration of a trace ----

@@ -47,11 +47,13 @@ class Values:
         self._values = {}
         self._fakes = {}  # get_attr target → fake tensor: one for all nodes that read it
         self._mode = None
+        self.reshaped = False  # an operator changed the metadata of a tensor in place
         self._scanned = None  # the last node that was looked at for a change of metadata
 
     def of(self, node):
         """The value of a node: an object without Proxies, its tensors fake; or an Unknown."""
         if self._has_new_mutator():
+            self.reshaped = True
             for n in self.tracer.graph.nodes:
                 self._find(n)
         if node not in self._values:
@@ -68,6 +70,20 @@ class Values:
     def _tensor(self, node):
         example = self.metadata(node, "dim")
         return self.of(node) if example is None else example
+
+    def module(self, node):
+        """The module that a call_module node calls."""
+        from ._symbolic_trace import lookup
+
+        return lookup(self.tracer.root, node.target)
+
+    def original(self, node):
+        """What an input or attribute is before the graph runs."""
+        if node.op == "placeholder":
+            return self.examples.get(node)
+        from ._symbolic_trace import lookup
+
+        return lookup(self.tracer.root, node.target)
 
     def is_tensor(self, node):
         return isinstance(self._tensor(node), torch.Tensor)
@@ -165,9 +181,7 @@ class Values:
             return node.target(*args, **kwargs)
         if node.op == "call_method":
             return getattr(args[0], node.target)(*args[1:], **kwargs)
-        from ._symbolic_trace import lookup
-
-        module = lookup(self.tracer.root, node.target)
+        module = self.module(node)
         state = {name: self._fake(t) for name, t in (*module.named_parameters(), *module.named_buffers())}
         return torch.func.functional_call(module, state, args, kwargs)
 
