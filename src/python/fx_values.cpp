@@ -45,6 +45,13 @@ bool is_listed_as_impure(PyObject* f) {
   return false;
 }
 
+bool has_out_argument(const fx::Argument& kwargs) {
+  if (!kwargs.is(fx::ArgumentKind::Dict)) return false;
+  for (const fx::DictEntry& e : kwargs.entries())
+    if (e.key.is_str() && e.key.as_str() == "out" && !e.value.is_none()) return true;
+  return false;
+}
+
 std::string class_name_of(PyTypeObject* type) {
   nb::object name = nb::borrow(reinterpret_cast<PyObject*>(type));
   nb::object module = nb::getattr(name, "__module__", nb::none());
@@ -145,7 +152,7 @@ fx::Value PyCallable::call(std::span<const fx::Value> args, const fx::Value& kwa
 
 bool PyCallable::is_impure(const fx::Argument& args, const fx::Argument& kwargs, bool impure_random) const {
   nb::gil_scoped_acquire gil;
-  if (has_no_attributes(object.get())) return is_listed_as_impure(object.get());
+  if (has_no_attributes(object.get())) return is_listed_as_impure(object.get()) || has_out_argument(kwargs);
   nb::object a = to_python(args, nullptr), k = to_python(kwargs, nullptr);
   nb::object answer = call_helper("is_impure", {object.get(), a.ptr(), k.ptr(), impure_random ? Py_True : Py_False});
   return nb::cast<bool>(answer);

@@ -47,7 +47,7 @@ def test_type_errors_say_where_and_what_would_work(ours, f, advice):
 FACTORIES = {
     "zeros": lambda x: torch.zeros(x.size(0)), "zeros of two": lambda x: torch.zeros(x.size(0), 2),
     "zeros of a tuple": lambda x: torch.zeros((2, x.size(0))), "zeros of a shape": lambda x: torch.zeros(x.shape),
-    "ones": lambda x: torch.ones(x.size(0), x.size(1)), "empty": lambda x: torch.empty(x.size(0), 1) * 0,
+    "ones": lambda x: torch.ones(x.size(0), x.size(1)), "empty": lambda x: torch.empty(x.size(0), 1).fill_(0),
     "full": lambda x: torch.full((x.size(0),), 2.5), "arange": lambda x: torch.arange(x.size(0)),
     "arange of two": lambda x: torch.arange(1, x.size(0)), "linspace": lambda x: torch.linspace(0, 1, x.size(0)),
     "eye": lambda x: torch.eye(x.size(0), x.size(1)), "rand": lambda x: torch.rand(x.size(0), 2) * 0,

@@ -76,24 +76,28 @@ _IN_PLACE = frozenset(
 )
 
 
+_WRITING = _IN_PLACE | {
+    function
+    for scope in (torch, torch.nn.functional, torch._C._nn)
+    for name, function in vars(scope).items()
+    if name.endswith("_") and not name.endswith("__") and callable(function)
+}
+
+
 def is_impure(fn, args, kwargs, impure_random):
     from torch._library.utils import is_impure as torch_is_impure
 
-    # torch.fx drops these and changes what the program computes.
-    name = getattr(fn, "__name__", "")
-    module = getattr(fn, "__module__", None) or "torch"
-    if fn in _IN_PLACE or kwargs.get("out") is not None or kwargs.get("inplace") is True:
-        return True
-    if name.endswith("_") and not name.endswith("__") and module.split(".")[0] == "torch":
+    if fn in _WRITING or kwargs.get("out") is not None or kwargs.get("inplace") is True:
         return True
     return bool(torch_is_impure(fn, args=args, kwargs=kwargs, impure_random=impure_random))
 
 
 def impure_functions():
-    """The functions that torch lists as impure: random ones, and those with side effects."""
+    """The functions that torch lists as impure: random ones, and those with side effects; and those that write to an
+    argument, which torch.fx drops though that changes what the program computes."""
     from torch._library.utils import _RANDOM_FUNCTIONS
 
-    return _RANDOM_FUNCTIONS, torch.fx.node._side_effectful_functions
+    return _RANDOM_FUNCTIONS, torch.fx.node._side_effectful_functions, _WRITING
 
 
 def is_composite(fn):
