@@ -18,7 +18,8 @@ FLOORS = {"support": 0, "fx": 1, "ops": 2, "kernel": 3, "passes": 4, "codegen": 
 
 # Headers directly in include/fxjit.
 TOP_HEADERS = {"api.h": 0, "version.h": 0, "errors.h": 0, "result.h": 0, "options.h": 0, "options.def": 0,
-               "function_ref.h": 0, "dtype.h": 0, "sym.h": 0, "tensor_type.h": 0, "fx.h": 1, "compile.h": 8, "explain.h": 8, "fxjit.h": 8}
+               "function_ref.h": 0, "dtype.h": 0, "sym.h": 0, "tensor_type.h": 0, "fx.h": 1, "compile.h": 8, "explain.h": 8, "record.h": 8,
+               "nn.h": 8, "fxjit.h": 8}
 
 
 class Library(NamedTuple):
@@ -34,7 +35,8 @@ LIBRARIES = (
     Library("LLVM", re.compile(r"^llvm(-c)?/"), ("src/codegen/", "src/jit/"), "LLVM stays on floors 5 and 6"),
     Library("torch", re.compile(r"^(torch|ATen|c10|caffe2)/"),
             ("src/torch/", "src/driver/", "src/python/", "include/fxjit/torch/", "include/fxjit/driver/",
-             "include/fxjit/compile.h", "include/fxjit/explain.h", "include/fxjit/fxjit.h"),
+             "include/fxjit/compile.h", "include/fxjit/explain.h", "include/fxjit/record.h", "include/fxjit/nn.h",
+             "include/fxjit/fxjit.h"),
             "floors 0 to 6 and the runtime build without torch"),
     Library("Python", re.compile(r"^(Python\.h|nanobind/|structmember\.h|frameobject\.h)"), ("src/python/",),
             "only the extension module knows Python"),

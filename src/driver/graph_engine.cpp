@@ -130,7 +130,7 @@ GraphEngine::VariantPtr GraphEngine::variant_for(fx::GraphModule& root, const Cu
   auto at =
       std::find_if(next.variants.begin(), next.variants.end(), [&](const VariantPtr& v) { return v->key == a.key; });
   VariantPtr made;
-  if (at != next.variants.end() && (*at)->attributes.paths == attributes.paths) {
+  if (at != next.variants.end() && (*at)->attributes.same_program(attributes)) {
     auto copy = std::make_shared<Variant>(**at);
     copy->attributes = std::move(attributes);
     *at = made = std::move(copy);

@@ -1,14 +1,17 @@
 #include "driver/graph_front.h"
 
 #include "fxjit/torch/values.h"
+#include "torch/method_resolver.h"
 
 namespace fxjit::inline v0::driver {
 namespace {
 
 fx::ExecutorPtr make_executor(fx::GraphModule&) { return std::make_shared<GraphExecutor>(Options::from_environment()); }
 
-// When the library is loaded, GraphModules learn how to run. A binding that knows better registers its own afterwards.
-[[maybe_unused]] const bool registered = (fx::register_executor_factory(&make_executor), true);
+// When the library is loaded, GraphModules learn how to run, and Interpreters what methods of tensors are. A binding
+// that knows better registers its own afterwards.
+[[maybe_unused]] const bool registered =
+    (fx::register_executor_factory(&make_executor), fx::register_operator_resolver(&torch_::method_resolver()), true);
 
 std::vector<fx::Value> values_of(std::span<c10::TensorImpl* const> in) {
   std::vector<fx::Value> values;

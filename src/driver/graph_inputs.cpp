@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "fxjit/driver/example.h"
+#include "fxjit/nn.h"
 #include "support/format.h"
 #include "torch/tensor_object.h"
 
@@ -44,6 +45,7 @@ class AttributeReader {
     if (!owners_.insert(m->identity()).second) return;
     const uint64_t version = m->attributes_version();
     out_.always_look |= version == 0;
+    if (dynamic_cast<const NnModule*>(m.get())) out_.programs.push_back(version);
     out_.owners.push_back({m, version});
   }
   void add(std::string path, const fx::ObjectRef& value) {

@@ -29,7 +29,11 @@ struct GraphAttributes {
     uint64_t version;
   };
   std::vector<Owner> owners;
+  // Versions of the torch::nn modules that are called: another version may be another program.
+  std::vector<uint64_t> programs;
   bool always_look = false;  // some owner cannot tell whether it changed
+
+  bool same_program(const GraphAttributes& o) const { return paths == o.paths && programs == o.programs; }
 
   // Whether nothing was set or deleted on the way since.
   bool current() const {

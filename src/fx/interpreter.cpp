@@ -1,5 +1,6 @@
 #include "fxjit/fx/interpreter.h"
 
+#include <atomic>
 #include <exception>
 
 #include "fx/bind.h"
@@ -15,8 +16,17 @@ std::optional<Value> OperatorResolver::call_function(const Callable&, std::span<
   return std::nullopt;
 }
 
+namespace {
+std::atomic<OperatorResolver*> registered_resolver{nullptr};
+}  // namespace
+
+void register_operator_resolver(OperatorResolver* resolver) { registered_resolver.store(resolver); }
+
 Interpreter::Interpreter(Module* module, const Graph& graph, OperatorResolver* resolver, bool free_values)
-    : module_(module), graph_(graph), resolver_(resolver), free_values_(free_values) {}
+    : module_(module),
+      graph_(graph),
+      resolver_(resolver ? resolver : registered_resolver.load()),
+      free_values_(free_values) {}
 
 // The graph, not the snapshot: as in torch.fx the Interpreter runs what the graph is now.
 Interpreter::Interpreter(GraphModule& module, OperatorResolver* resolver, bool free_values)

@@ -24,6 +24,13 @@ class AtenCallable final : public fx::Callable {
   explicit AtenCallable(c10::OperatorHandle op);
   const c10::OperatorHandle& op() const { return op_; }
 
+  // One operator is one target, whichever object names it.
+  size_t hash() const override { return std::hash<std::string>()(name_); }
+  bool equal(const fx::Object& other) const override {
+    const auto* o = dynamic_cast<const AtenCallable*>(&other);
+    return o && o->name_ == name_;
+  }
+
   std::string_view qualified_name() const override { return name_; }  // "aten::add.Tensor"
   std::string_view base_name() const override;                        // "add"
   std::string pretty_name() const override;                           // "torch.ops.aten.add.Tensor"

@@ -111,6 +111,13 @@ ValueId Recorder::find(const at::Tensor& t) const {
   return it == table_->tensors.end() ? -1 : it->second.id;
 }
 
+at::Tensor Recorder::tensor(ValueId id) const {
+  for (const auto& [address, entry] : table_->tensors)
+    if (entry.id == id)
+      if (auto alive = entry.alive.lock()) return at::Tensor(std::move(alive));
+  return {};
+}
+
 ValueId Recorder::add(const at::Tensor& t, Origin origin, int32_t index, int32_t result) {
   auto id = static_cast<ValueId>(values_.size());
   values_.push_back({origin, index, result, scope_, table_->storage_number(t), describe(t)});

@@ -108,6 +108,8 @@ class Recorder {
   const std::set<std::string>& composites() const { return composites_; }
   // -1 for a tensor that was never seen, or that has died.
   ValueId find(const at::Tensor& t) const;
+  // The tensor behind a value; undefined once it has died.
+  at::Tensor tensor(ValueId id) const;
 
   // The handler's part: runs `op` on the stack and records it. `below` are the keys under the recorder's.
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet below, std::vector<c10::IValue>* stack);

@@ -13,6 +13,12 @@ namespace {
 class OverloadedFunction final : public fx::Callable {
  public:
   explicit OverloadedFunction(std::string name) : name_("torch." + std::move(name)) {}
+  size_t hash() const override { return std::hash<std::string>()(name_); }
+  bool equal(const fx::Object& other) const override {
+    const auto* o = dynamic_cast<const OverloadedFunction*>(&other);
+    return o && o->name_ == name_;
+  }
+
   std::string_view qualified_name() const override { return name_; }
   fx::Value call(std::span<const fx::Value> args, const fx::Value& kwargs) const override {
     return *torch_::call_overloaded(base_name(), args, kwargs);

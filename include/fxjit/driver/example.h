@@ -20,6 +20,12 @@ namespace fxjit::inline v0::detail {
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
+  bool is_parameter = false;
+};
+
+struct NamedSubmodule {
+  std::string path;
+  std::string class_name;
 };
 
 // A module as it was when a program was captured. Who replaces a submodule drops references to the old one.
@@ -32,6 +38,7 @@ class FXJIT_API ModuleTree {
   virtual uint64_t flags() const = 0;
 
   std::vector<NamedTensor> attributes;  // parameters and buffers, each once
+  std::vector<NamedSubmodule> submodules;
 };
 
 class FXJIT_API ExampleSource {
@@ -103,13 +110,15 @@ class ModuleTreeOf final : public ModuleTree {
   explicit ModuleTreeOf(M& module) : modules_(module.modules(/*include_self=*/false)), root_(module) {
     for (const auto& m : modules_) holders_.push_back(m.use_count());
     std::unordered_set<const void*> seen;
-    auto add = [&](const auto& named) {
+    auto add = [&](const auto& named, bool is_parameter) {
       for (const auto& item : named)
         if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second)
-          attributes.push_back({item.key(), item.value()});
+          attributes.push_back({item.key(), item.value(), is_parameter});
     };
-    add(module.named_parameters());
-    add(module.named_buffers());
+    add(module.named_parameters(), true);
+    add(module.named_buffers(), false);
+    for (const auto& item : module.named_modules(/*name_prefix=*/{}, /*include_self=*/false))
+      submodules.push_back({item.key(), item.value()->name()});
   }
   bool held() const override {
     for (size_t i = 0; i < modules_.size(); ++i)

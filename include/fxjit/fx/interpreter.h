@@ -22,10 +22,15 @@ class FXJIT_API OperatorResolver {
   virtual std::optional<Value> call_function(const Callable& f, std::span<const Value> args, const Value& kwargs);
 };
 
+// Registered once, at load time, by the floor whose values they are: what an Interpreter without a resolver of its own
+// asks. Not owned.
+FXJIT_API void register_operator_resolver(OperatorResolver* resolver);
+
 class FXJIT_API Interpreter {
  public:
-  // Neither is owned. `module` resolves get_attr and call_module and may be null. Values are freed after their last use
-  // unless `free_values` is false.
+  // Neither is owned. `module` resolves get_attr and call_module and may be null. Without `resolver` the registered one
+  // serves: methods of tensors work wherever tensors do. Values are freed after their last use unless `free_values` is
+  // false.
   Interpreter(Module* module, const Graph& graph, OperatorResolver* resolver = nullptr, bool free_values = true);
   explicit Interpreter(GraphModule& module, OperatorResolver* resolver = nullptr, bool free_values = true);
   virtual ~Interpreter();
