@@ -7,6 +7,7 @@
 #include "fxjit/nn.h"
 #include "fxjit/options.h"
 #include "fxjit/record.h"
+#include "fxjit/torch/call_aten.h"
 #include "fxjit/torch/file.h"
 #include "fxjit/torch/values.h"
 #include "fxjit/version.h"
