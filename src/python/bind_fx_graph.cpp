@@ -105,36 +105,71 @@ PyObject* graph_node_copy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
   });
 }
 
-// graph_copy(g, val_map, return_output_node=False): val_map is a dict from nodes to anything, and is filled.
+// What the nodes of a graph are in the graph that it is copied to: by id, and for nodes of other graphs as well.
+struct CopyMap {
+  const fx::Graph* from;
+  std::vector<Argument> values;
+  std::vector<bool> known;
+  fx::NodeMap others;
+
+  explicit CopyMap(const fx::Graph& g) : from(&g), values(g.created()), known(g.created()) {}
+  bool contains(const Node* n) const { return &n->graph() == from ? known[n->id()] : others.contains(n); }
+  void set(const Node* n, Argument value) {
+    if (&n->graph() != from) {
+      others[n] = std::move(value);
+    } else {
+      values[n->id()] = std::move(value);
+      known[n->id()] = true;
+    }
+  }
+  Argument operator()(Node* n) const {
+    if (!contains(n)) throw KeyError(std::string(n->name()));
+    return &n->graph() == from ? values[n->id()] : others.at(n);
+  }
+};
+
+// Copies the nodes of `from` that `val_map` (null: none are known, and nobody is to be told) lacks, and fills it. The
+// mapped value of the output, which is put into `output`.
+std::optional<Argument> copy_nodes(PyGraph* from, PyGraph* to, PyObject* val_map, Node*& output) {
+  CopyMap map(graph_of(from));
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; val_map && PyDict_Next(val_map, &at, &key, &value);) {
+    if (is_node(key)) map.set(node_of(key), from_python(value, to));
+  }
+  fx::Graph& target = graph_of(to);
+  for (Node* n : graph_of(from).nodes()) {
+    if (map.contains(n)) continue;
+    if (n->op() == fx::Opcode::Output) {
+      output = n;
+      return fx::map_arg(n->arg(0), map);
+    }
+    Node* copy = target.node_copy(*n, map);
+    own_handles(copy);
+    map.set(n, copy);
+    if (!val_map) continue;
+    nb::object old = own(wrap_node(from, n)), made = own(wrap_node(to, copy));
+    if (PyDict_SetItem(val_map, old.ptr(), made.ptr()) < 0) throw PythonErrorSet{};
+  }
+  return std::nullopt;
+}
+
+// graph_copy(g, val_map, return_output_node=False): val_map is a dict from nodes to anything, and is filled. None, for
+// Graph.__deepcopy__: nobody asks.
 PyObject* graph_graph_copy(PyObject* o, PyObject* const* args, Py_ssize_t nargs, PyObject* kw) {
   return guarded([&]() -> PyObject* {
     PyObject* a[3];
     parse_args("graph_copy", {"g", "val_map", "return_output_node"}, 2, args, nargs, kw, a);
-    if (!is_graph(a[0]) || !PyDict_Check(a[1])) raise(PyExc_TypeError, "graph_copy(g, val_map): a Graph and a dict");
+    PyObject* val_map = is_given(a[1]) ? a[1] : nullptr;
+    if (!is_graph(a[0]) || (val_map && !PyDict_Check(val_map))) {
+      raise(PyExc_TypeError, "graph_copy(g, val_map): a Graph and a dict");
+    }
     PyGraph *from = as_graph(a[0]), *to = as_graph(o);
-    fx::NodeMap map;
-    PyObject *key = nullptr, *value = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(a[1], &at, &key, &value);) {
-      if (is_node(key)) map[node_of(key)] = from_python(value, to);
-    }
-    size_t given = map.size();
-    const Node* output = nullptr;
-    std::optional<Argument> result = self_graph(o).graph_copy(graph_of(from), map, &output);
-    if (map.size() != given) {
-      for (Node* n : graph_of(from).nodes()) {
-        auto it = map.find(n);
-        if (it == map.end()) continue;
-        nb::object old = own(wrap_node(from, n));
-        if (PyDict_Contains(a[1], old.ptr()) == 1) continue;
-        if (Node* copy = it->second.node_or_null()) own_handles(copy);
-        nb::object made = to_python(it->second, to);
-        if (PyDict_SetItem(a[1], old.ptr(), made.ptr()) < 0) throw PythonErrorSet{};
-      }
-    }
+    Node* output = nullptr;
+    std::optional<Argument> result = copy_nodes(from, to, val_map, output);
     if (!result) return Py_NewRef(Py_None);
     nb::object rv = to_python(*result, to);
     if (!a[2] || PyObject_IsTrue(a[2]) != 1) return rv.release().ptr();
-    nb::object out = own(wrap_node(from, const_cast<Node*>(output)));
+    nb::object out = own(wrap_node(from, output));
     return PyTuple_Pack(2, rv.ptr(), out.ptr());
   });
 }

@@ -39,7 +39,11 @@ unsigned int compute_hooks(PyTracer* t) {
   if (overrides(t, "create_proxy")) hooks |= kCreateProxy;
   if (overrides(t, "proxy")) hooks |= kMakeProxy;
   if (flag(t, "check_mutable_operations")) hooks |= kCheckMutable;
-  if (flag(t, "record_stack_traces")) hooks |= kStackTraces;
+  if (flag(t, "record_stack_traces")) {
+    hooks |= kStackTraces;
+    if (flag(t, "_record_forward_stack_traces_only")) hooks |= kForwardTraces;
+    if (call_helper("filters_frames", {as_object(t)}).ptr() == Py_True) hooks |= kFiltersFrames;
+  }
   return hooks;
 }
 
@@ -59,16 +63,34 @@ bool preserves_meta() {
   return PyDict_GetItemWithError(state().traceback_dict, key) == Py_True;
 }
 
+// The frames of the Python stack. Turning them into text is what takes long: PyMeta does it when it is asked.
+PyObject* gather_frames() {
+  static PyObject* const gather =
+      check(PyObject_GetAttrString(nb::module_::import_("torch._C._profiler").ptr(), "gather_traceback"));
+  PyObject* python_script_cpp[] = {Py_True, Py_False, Py_False};
+  return check(PyObject_Vectorcall(gather, python_script_cpp, 3, nullptr));
+}
+
 // Everything that create_node does besides creating the node.
 void annotate(PyTracer* t, PyGraph* g, fx::Node* n, unsigned int hooks) {
-  if (preserves_meta()) {
+  const bool preserves = preserves_meta();
+  if (preserves) {
     nb::object node = own(wrap_node(g, n));
     call_helper("apply_current_meta", {node.ptr()});
   } else if (t->module_stack) {
     if (t->scope_stale) refresh_scope(t);
     if (t->scope) n->meta().extension = t->scope;
   }
-  if (hooks & kStackTraces) {
+  if (!(hooks & kStackTraces)) return;
+  if (!preserves && !(hooks & kFiltersFrames)) {
+    const PyMeta* scope = t->scope.get();
+    const bool scoped = t->module_stack && scope;
+    auto meta = fx::make_ref<PyMeta>(scoped ? scope->module_stack : nullptr, scoped ? scope->path : nullptr,
+                                     scoped ? scope->type : nullptr);
+    meta->trace = gather_frames();
+    meta->forward_only = hooks & kForwardTraces;
+    n->meta().extension = std::move(meta);
+  } else {
     nb::object node = own(wrap_node(g, n));
     call_helper("record_stack_trace", {as_object(t), node.ptr()});
   }

@@ -67,6 +67,8 @@ enum Hook : unsigned int {
   kMakeProxy = 8,
   kCheckMutable = 16,
   kStackTraces = 32,
+  kForwardTraces = 64,   // only frames of functions called forward
+  kFiltersFrames = 128,  // the class says itself which frames count
 };
 
 // Python objects that the C side needs. Filled once at import, never freed.

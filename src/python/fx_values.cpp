@@ -235,7 +235,16 @@ PyMeta::~PyMeta() {
   Py_XDECREF(module_stack);
   Py_XDECREF(path);
   Py_XDECREF(type);
+  Py_XDECREF(trace);
   PyGILState_Release(gil);
+}
+
+PyObject* PyMeta::stack_trace() const {
+  if (!trace || PyUnicode_Check(trace)) return trace;
+  nb::object frames = nb::borrow(trace);
+  nb::object text = call_helper("stack_trace_text", {frames.ptr(), forward_only ? Py_True : Py_False});
+  Py_XSETREF(trace, text.is_none() ? nullptr : text.release().ptr());
+  return trace;
 }
 
 fx::Ref<PyMeta> PyMeta::own(const PyMeta* shared) {
@@ -244,6 +253,9 @@ fx::Ref<PyMeta> PyMeta::own(const PyMeta* shared) {
   if (shared && !shared->dict && shared->module_stack) {
     nb::object copy = python::own(PyObject_CallMethod(shared->module_stack, "copy", nullptr));
     if (PyDict_SetItemString(made->dict, "nn_module_stack", copy.ptr()) < 0) throw PythonErrorSet{};
+  }
+  if (PyObject* trace = shared && !shared->dict ? shared->stack_trace() : nullptr) {
+    if (PyDict_SetItemString(made->dict, "stack_trace", trace) < 0) throw PythonErrorSet{};
   }
   return made;
 }
@@ -254,7 +266,10 @@ fx::Ref<fx::MetaExtension> PyMeta::clone() const {
   return own(this);
 }
 
-bool PyMeta::empty() const { return dict ? PyDict_GET_SIZE(dict) == 0 : module_stack == nullptr; }
+bool PyMeta::empty() const {
+  if (dict) return PyDict_GET_SIZE(dict) == 0;
+  return !module_stack && !stack_trace();
+}
 
 void PyMeta::traverse(fx::ObjectVisitor& visitor) const {
   if (dict) visitor.foreign(dict);

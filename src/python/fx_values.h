@@ -99,7 +99,8 @@ class PyModule final : public fx::Module {
   PyHandle object;
 };
 
-// node.meta. Nodes traced in one module scope share a PyMeta without dict until somebody asks for theirs.
+// node.meta. Nodes traced in one module scope share a PyMeta without dict until somebody asks for theirs; with stack
+// traces each has its own, shared with its copies.
 class PyMeta final : public fx::MetaExtension {
  public:
   PyMeta() = default;
@@ -109,12 +110,16 @@ class PyMeta final : public fx::MetaExtension {
   fx::Ref<fx::MetaExtension> clone() const override;
   bool empty() const override;
   void traverse(fx::ObjectVisitor& visitor) const override;
+  // The text of the stack trace, borrowed; null without one. Frames are turned into text at the first question.
+  PyObject* stack_trace() const;
   // A PyMeta of one node, with its dict.
   static fx::Ref<PyMeta> own(const PyMeta* shared);
 
   PyObject* dict = nullptr;
   PyObject* module_stack = nullptr;           // owned; a copy of it goes into the dict
   PyObject *path = nullptr, *type = nullptr;  // the module scope, for node_name_to_scope
+  mutable PyObject* trace = nullptr;          // owned: frames that torch's profiler has gathered, or their text
+  bool forward_only = false;                  // which frames count: Tracer._record_forward_stack_traces_only
 };
 
 // Arguments. `owner` is the graph they become part of: nodes of other graphs are kept alive by it. Null for values

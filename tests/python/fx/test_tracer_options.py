@@ -3,6 +3,7 @@ results, errors and warnings compared."""
 
 import copy
 import importlib
+import pickle
 import math
 import statistics
 import warnings
@@ -215,3 +216,54 @@ def test_stack_traces_are_the_user_s(ours):
     assert f'test_tracer_options.py", line {line}, in forward' in lin.stack_trace
     assert "fxjit" not in lin.stack_trace.replace(__file__, "")
     assert all(n.stack_trace is None for n in ours.Tracer().trace(M()).nodes)
+
+
+def test_stack_traces_are_read_late(ours):
+    """Copies, pickles, printed code and meta have the text, and whatever is asked first."""
+    plain = ours.Tracer()
+    plain.record_stack_traces = True
+    graph = plain.trace(M())
+    module = ours.GraphModule(M(), graph)
+    copied, pickled = copy.deepcopy(graph), pickle.loads(pickle.dumps(module)).graph
+    asked = {n.name: n.stack_trace for n in graph.nodes}
+    assert any(asked.values())
+    for other in (copied, pickled):
+        assert {n.name: n.meta.get("stack_trace") for n in other.nodes} == asked
+    assert all(n.stack_trace is n.meta.get("stack_trace") for n in graph.nodes)
+    lin = next(n for n in graph.nodes if n.name == "lin")
+    lin.stack_trace = "mine"
+    assert lin.meta["stack_trace"] == "mine" and next(n for n in copied.nodes if n.name == "lin").stack_trace != "mine"
+
+
+def test_which_frames_count(ours):
+    """The class may say so, and is asked while it traces; the flag for forward alone is read at each node."""
+    seen = []
+
+    class T(ours.Tracer):
+        record_stack_traces = True
+
+        def _filter_traceback_frames(self, frames):
+            seen.append(len(frames))
+            return super()._filter_traceback_frames(frames)
+
+    graph = T().trace(M())
+    assert len(seen) == len(graph.nodes)
+    plain = tracer(ours, record_stack_traces=True)
+    assert [n.stack_trace for n in plain.trace(M()).nodes] == [n.stack_trace for n in graph.nodes]
+    plain._record_forward_stack_traces_only = True
+    for node in plain.trace(M()).nodes:
+        lines = (node.stack_trace or "").splitlines()
+        assert all(", in forward" in line for line in lines if line.lstrip().startswith("File "))
+
+
+def test_an_empty_memo_stays_empty():
+    """As with torch.fx; one that has entries is told of each node."""
+    for name in ("torch.fx", "fxjit.fx"):
+        graph = importlib.import_module(name).Tracer().trace(M())
+        memo = {}
+        graph.__deepcopy__(memo)
+        assert memo == {}
+        memo = {"entry": 1}
+        copied = graph.__deepcopy__(memo)
+        for old, new in zip(graph.nodes, copied.nodes):
+            assert old.op == "output" or memo[old] is new

@@ -15,6 +15,7 @@ FACTORIES = {
 }
 
 
+@functools.cache
 def _recording(factory):
     @functools.wraps(factory)
     def factory_call(*args, **kwargs):

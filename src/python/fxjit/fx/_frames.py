@@ -25,3 +25,19 @@ def user_frame(frame=None):
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def recorded_frames(summary, forward_only):
+    """The frames of a StackSummary that a node records: from the first forward on (`forward_only`: those of functions of
+    that name), without torch's and our own files."""
+    from torch.fx.experimental.symbolic_shapes import uninteresting_files
+
+    frames = list(summary)
+    if forward_only:
+        frames = [f for f in frames if f.name == "forward" or f.filename.endswith("torch/__init__.py")]
+    else:
+        first = next((i for i, f in enumerate(frames) if f.name == "forward"), len(frames))
+        frames = frames[first:]
+    hidden = uninteresting_files()
+    frames = [f for f in frames if f.filename not in hidden and not is_library_file(f.filename)]
+    return type(summary).from_list(frames)

@@ -1,6 +1,7 @@
 """What the C++ half calls for the rare cases: every function here is looked up by name from there."""
 
 import builtins
+import collections
 import copy
 import dis
 import operator
@@ -11,7 +12,7 @@ import torch.fx.traceback as fx_traceback
 from torch.fx.proxy import _COPY_META_FIELDS
 
 from .._C import find_proxy, map_arg
-from ._frames import user_frame
+from ._frames import recorded_frames, user_frame
 from ._names import base_name, find_callable, pretty_name, qualified_name
 
 __all__ = ["find_callable"]
@@ -132,7 +133,9 @@ def current_scope(tracer, stack):
     """What nodes made now have as nn_module_stack (a copy, or None), and the path and class of the module scope."""
     scope = getattr(tracer, "scope", None)
     path, kind = (scope.module_path, scope.module_type) if scope is not None else ("", None)
-    return (copy.copy(stack) if stack else None), path, kind
+    # OrderedDict.copy is in C, copy.copy goes through pickling.
+    copied = stack.copy() if type(stack) is collections.OrderedDict else copy.copy(stack)
+    return (copied if stack else None), path, kind
 
 
 def apply_current_meta(node):
@@ -154,9 +157,26 @@ def record_stack_trace(tracer, node):
     if node.stack_trace:
         return
     frames = torch.utils._traceback.CapturedTraceback.extract(skip=1).summary()
-    frames = tracer._filter_traceback_frames(frames) if frames else None
-    if frames:
-        node.stack_trace = "".join(frames.format()).strip()
+    if text := _frames_text(tracer._filter_traceback_frames(frames) if frames else None):
+        node.stack_trace = text
+
+
+def _frames_text(frames):
+    return "".join(frames.format()).strip() if frames else None
+
+
+def filters_frames(tracer):
+    """Whether the tracer's class says itself which frames of a stack trace count."""
+    from .proxy import TracerBase
+
+    own = tracer._filter_traceback_frames
+    return getattr(own, "__func__", None) is not TracerBase._filter_traceback_frames
+
+
+def stack_trace_text(gathered, forward_only):
+    """Text of the frames that torch's profiler has gathered; None if none counts."""
+    frames = torch.utils._traceback.CapturedTraceback(gathered).summary()
+    return _frames_text(recorded_frames(frames, forward_only))
 
 
 def check_mutable(target, args, kwargs):

@@ -113,11 +113,7 @@ class Tracer(TracerBase):
         for _ in range(2):
             if self._paths_root is not self.root:
                 self._paths_root = self.root
-                self._paths = {
-                    "parameter": {id(p): n for n, p in self.root.named_parameters()},
-                    "buffer": {id(b): n for n, b in self.root.named_buffers()},
-                    "module": {id(m): n for n, m in self.root.named_modules()},
-                }
+                self._paths = _paths_of(self.root)
             path = self._paths[kind].get(id(value))
             if path is not None and lookup(self.root, path) is value:
                 return path
@@ -197,6 +193,8 @@ class Tracer(TracerBase):
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         """An attribute of a module is read while tracing: parameters become proxies, one for all reads."""
+        if isinstance(attr_val, torch.nn.Module):  # mostly; asking for a Parameter is slow
+            return attr_val
         if isinstance(attr_val, torch.nn.Parameter):
             path = self._path_of_value(attr_val, "parameter")
         elif self.proxy_buffer_attributes and isinstance(attr_val, torch.Tensor):
@@ -330,7 +328,7 @@ class Tracer(TracerBase):
             scope = getattr(getattr(mod, "forward", mod), "__globals__", {})
             if patcher.first_visit(scope, "factories"):
                 patch_factories(patcher, scope)
-            autowrap(patcher, scope, self._autowrap_function_ids)
+                autowrap(patcher, scope, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)
 
         # Traces may be nested: each replaces what the outer one has put there.
@@ -353,6 +351,19 @@ def lookup(root, path):
     return owner
 
 
+def _paths_of(root):
+    """kind → id → path of each parameter, buffer and module of a tree: the first one, in one walk."""
+    paths = {"parameter": {}, "buffer": {}, "module": {}}
+    for path, module in root.named_modules():
+        paths["module"].setdefault(id(module), path)
+        prefix = f"{path}." if path else ""
+        for kind, table in (("parameter", module._parameters), ("buffer", module._buffers)):
+            for name, value in table.items():
+                if value is not None:
+                    paths[kind].setdefault(id(value), prefix + name)
+    return paths
+
+
 def _constant_prefix(a):
     if isinstance(a, torch.Tensor):
         return "_tensor_constant"
@@ -363,9 +374,13 @@ def _constant_prefix(a):
     return "_opaque_obj"
 
 
+# What the attributes of modules mostly are, and no constant is: most of the time of a trace could go into asking.
+_plain_types = frozenset({bool, int, float, str, tuple, list, dict, set, collections.OrderedDict, type(None)})
+
+
 def _collect_tensor_attributes(module, prefix, out):
     for name, value in module.__dict__.items():
-        if isinstance(value, _constant_types):
+        if type(value) not in _plain_types and isinstance(value, _constant_types):
             out[value] = prefix + name
     for name, child in module.named_children():
         _collect_tensor_attributes(child, f"{prefix}{name}.", out)

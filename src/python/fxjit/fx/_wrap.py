@@ -11,6 +11,7 @@ from .proxy import TracerBase
 
 # (id of a module's globals, name) → those globals: the name is replaced there during a trace.
 _wrapped_fns_to_patch = {}
+_leaf_calls = {}  # the same keys → (function, globals, keep, what stands for the function during a trace)
 _always_leaf = set()  # (id of globals, name) of functions wrapped with leaf=True
 
 
@@ -113,6 +114,15 @@ def _leaf_method(cls, name):
     return wrapped
 
 
+def _registered_leaf_call(key, fn, scope):
+    """leaf_call of a registered function: the same from trace to trace, as long as the function is."""
+    keep = key in _always_leaf
+    known = _leaf_calls.get(key)
+    if known is None or known[0] is not fn or known[1] is not scope or known[2] != keep:
+        known = _leaf_calls[key] = (fn, scope, keep, leaf_call(fn, keep, scope, key[1]))
+    return known[3]
+
+
 def patch_wrapped_functions(patcher):
     for registry in (_wrapped_fns_to_patch, torch_tracing._wrapped_fns_to_patch):
         for key, scope in list(registry.items()):
@@ -120,7 +130,9 @@ def patch_wrapped_functions(patcher):
             fn = scope.get(name, getattr(builtins, name, None))
             if fn is None:
                 raise KeyError(name)
-            patcher.replace_item(scope, name, leaf_call(fn, key in _always_leaf, scope, name))
+            if getattr(fn, "__fxjit_patched__", False):
+                continue  # by the trace that this one is nested in
+            patcher.replace_item(scope, name, _registered_leaf_call(key, fn, scope))
     for cls, name in torch_tracing._wrapped_methods_to_patch:
         patcher.replace_method(cls, name, _leaf_method(cls, name))
 

@@ -141,15 +141,16 @@ class Graph(_C.Graph):
         print(self._format_tabular())
 
     def __deepcopy__(self, memo=None):
-        memo = {} if memo is None else memo  # nodes are keys in it as well
+        # Nodes are keys in a memo that has entries; an empty one stays empty, as torch.fx leaves it.
         new = type(self)(tracer_cls=self._tracer_cls)
-        result = new.graph_copy(self, memo, return_output_node=True)
+        result = new.graph_copy(self, memo or None, return_output_node=True)
         new._codegen = copy.deepcopy(self._codegen)
         if result is not None:
             value, old = result
             node = new.output(value, type_expr=old.type)
             node.meta = copy.copy(old.meta)
-            memo[old] = node
+            if memo:
+                memo[old] = node
         return new
 
 

@@ -11,7 +11,7 @@ from torch.fx.proxy import TraceError
 from .. import _C
 from .._C import Attribute, Proxy
 from . import _helpers
-from ._frames import is_library_file, user_frame
+from ._frames import recorded_frames, user_frame
 
 __all__ = [
     "Attribute",
@@ -42,14 +42,14 @@ class ScopeContextManager:
 
     def __init__(self, scope, current_scope):
         self._scope = scope
-        self._previous = copy.copy(scope)
+        self._previous = scope.module_path, scope.module_type
         scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
 
     def __enter__(self):
         return self._scope
 
     def __exit__(self, *_):
-        self._scope.module_path, self._scope.module_type = self._previous.module_path, self._previous.module_type
+        self._scope.module_path, self._scope.module_type = self._previous
 
 
 class TracerBase(_C.TracerBase):
@@ -142,18 +142,8 @@ class TracerBase(_C.TracerBase):
         return user_frame()
 
     def _filter_traceback_frames(self, user_stack_summary):
-        """The frames worth recording: from the first forward on, without torch's and our own files."""
-        from torch.fx.experimental.symbolic_shapes import uninteresting_files
-
-        frames = list(user_stack_summary)
-        if self._record_forward_stack_traces_only:
-            frames = [f for f in frames if f.name == "forward" or f.filename.endswith("torch/__init__.py")]
-        else:
-            first = next((i for i, f in enumerate(frames) if f.name == "forward"), len(frames))
-            frames = frames[first:]
-        hidden = uninteresting_files()
-        frames = [f for f in frames if f.filename not in hidden and not is_library_file(f.filename)]
-        return type(user_stack_summary).from_list(frames)
+        """The frames worth recording; a class that overrides this has its traces made while it traces."""
+        return recorded_frames(user_stack_summary, self._record_forward_stack_traces_only)
 
 
 class GraphAppendingTracer(TracerBase):
