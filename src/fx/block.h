@@ -25,6 +25,9 @@ Argument adopt_block(ArgumentKind kind, Block* block) noexcept;
 Block* block_of(const Argument& a) noexcept;
 void set_flags(Block& block, size_t arguments) noexcept;
 
+// map_arg into `a`, without a copy where nobody else holds it.
+void map_nodes(Argument& a, FunctionRef<Argument(Node*)> fn);
+
 // An aggregate of `count` Arguments as they lie in memory (2 for each entry of a dict; the type first for a named
 // tuple), made by `item(i)`, which may throw. Without items there is no block.
 template <class F>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fx/block.h"
 #include "fx/find_table.h"
 #include "fx/namespace.h"
 #include "fx/node_store.h"
@@ -148,7 +149,9 @@ void Graph::erase_node(Node* n) {
   --size_;
   // The inputs lose this user, and the node keeps its arguments' structure for whoever still reads it.
   const auto none = [](Node*) { return Argument(); };
-  n->set_args_kwargs(map_arg(n->args_, none), map_arg(n->kwargs_, none));
+  n->unlink_inputs();
+  detail::map_nodes(n->args_, none);
+  detail::map_nodes(n->kwargs_, none);
 }
 
 std::vector<Node*> Graph::find_nodes(Opcode op, const Argument& target, bool sort) const {

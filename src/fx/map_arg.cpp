@@ -38,6 +38,20 @@ Argument map_arg(const Argument& a, FunctionRef<Argument(Node*)> fn) {
   return map_cells(a, [&](const Argument& item) { return map_arg(item, fn); });
 }
 
+void detail::map_nodes(Argument& a, FunctionRef<Argument(Node*)> fn) {
+  if (!a.contains_node()) return;
+  Block* block = a.is_node() ? nullptr : block_of(a);
+  if (!block || block->refs.load(std::memory_order_acquire) != 1) {
+    a = map_arg(a, fn);
+    return;
+  }
+  const size_t n = cells(a);
+  for (size_t i = 0; i < n; ++i) {
+    if (!is_structure(a.kind(), i)) map_nodes(block->items()[i], fn);
+  }
+  set_flags(*block, n);
+}
+
 Argument map_aggregate(const Argument& a, FunctionRef<Argument(const Argument&)> fn) {
   if (!a.is_aggregate()) return fn(a);
   return map_cells(a, [&](const Argument& item) { return map_aggregate(item, fn); });

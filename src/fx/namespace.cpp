@@ -68,16 +68,28 @@ std::string snake_case(std::string_view s) {
 
 Namespace::Id Namespace::entry(std::string_view name) {
   if (2 * (infos_.size() + 1) > slots_.size()) grow();
-  const size_t hash = std::hash<std::string_view>()(name), mask = slots_.size() - 1;
+  const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(name));
+  const size_t mask = slots_.size() - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     if (slots_[i] == 0) {
-      infos_.push_back({.name = arena_.copy(name), .hash = hash});
+      // One byte for the empty name: no two names share an address, which lint counts on.
+      const char* text = arena_.copy(name.empty() ? std::string_view("", 1) : name).data();
+      infos_.push_back({text, static_cast<uint32_t>(name.size()), hash});
       slots_[i] = static_cast<Id>(infos_.size());
       return slots_[i] - 1;
     }
     const Info& info = infos_[slots_[i] - 1];
-    if (info.hash == hash && info.name == name) return slots_[i] - 1;
+    if (info.hash == hash && info.name() == name) return slots_[i] - 1;
   }
+}
+
+Namespace::Counters& Namespace::counters(Id id) {
+  Info& info = infos_[id];
+  if (info.counters == 0) {
+    counters_.emplace_back();
+    info.counters = static_cast<uint32_t>(counters_.size());
+  }
+  return counters_[info.counters - 1];
 }
 
 void Namespace::grow() {
@@ -93,7 +105,7 @@ void Namespace::grow() {
 std::string_view Namespace::take(std::string_view name) {
   Info& info = infos_[entry(name)];
   info.used = true;
-  return info.name;
+  return info.name();
 }
 
 std::string_view Namespace::create_name(std::string_view candidate, uint64_t& probes) {
@@ -118,21 +130,24 @@ std::string_view Namespace::create_name(std::string_view candidate, uint64_t& pr
     ++probes;
   };
   if (number < 0 || infos_[found].used) {
-    number = infos_[found].count;
-    if (is_reserved(candidate)) {
+    number = infos_[found].counters ? counters(found).count : 0;
+    if (infos_[found].reserved == Info::Reserved::Unknown) {
+      infos_[found].reserved = is_reserved(candidate) ? Info::Reserved::Yes : Info::Reserved::No;
+    }
+    if (infos_[found].reserved == Info::Reserved::Yes) {
       ++number;
       next();
     }
   }
   while (infos_[found].used) {
-    int64_t& watermark = infos_[base].watermark;
+    int64_t& watermark = counters(base).watermark;
     if (number == watermark + 1) watermark = number;
     number = std::max(number, watermark) + 1;
     next();
   }
   infos_[found].used = true;
-  infos_[base].count = number;
-  return infos_[found].name;
+  if (number != 0 || infos_[base].counters) counters(base).count = number;
+  return infos_[found].name();
 }
 
 }  // namespace fxjit::inline v0::fx

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "fx/block.h"
 #include "fx/find_table.h"
 #include "fx/node_store.h"
 #include "fxjit/fx/graph.h"
@@ -108,9 +109,14 @@ void Node::update_kwarg(std::string_view key, Argument value) {
 }
 
 void Node::replace_input_with(const Node* old_input, const Argument& new_input) {
-  const auto replace = [&](Node* n) { return n == old_input ? new_input : Argument(n); };
+  const Argument with = new_input;  // it may lie inside of the arguments
+  const auto replace = [&](Node* n) { return n == old_input ? with : Argument(n); };
   if (graph_->observer_) graph_->observer_->replaced(const_cast<Node*>(old_input), new_input, this);
-  set_args_kwargs(map_arg(args_, replace), map_arg(kwargs_, replace));
+  unlink_inputs();
+  detail::map_nodes(args_, replace);
+  detail::map_nodes(kwargs_, replace);
+  link_inputs();
+  ++graph_->version_;
 }
 
 std::vector<Node*> Node::replace_all_uses_with(Node* replacement, FunctionRef<bool(Node*)> filter,
@@ -127,9 +133,14 @@ std::vector<Node*> Node::replace_all_uses_with(Node* replacement, FunctionRef<bo
 }
 
 std::vector<Node*> Node::replace_all_uses_with(const Argument& replacement, FunctionRef<bool(Node*)> filter) {
+  std::vector<Node*> users = users_vector();
+  if (!filter) {
+    for (Node* user : users) user->replace_input_with(this, replacement);
+    return users;
+  }
   std::vector<Node*> changed;
-  for (Node* user : users_vector()) {
-    if (filter && !filter(user)) continue;
+  for (Node* user : users) {
+    if (!filter(user)) continue;
     changed.push_back(user);
     user->replace_input_with(this, replacement);
   }

@@ -238,7 +238,7 @@ PyObject* node_replace_uses(PyObject* o, PyObject* const* args, Py_ssize_t nargs
       run_hooks(g, "_replace_hooks", {{"old", o}, {"new", name.ptr()}, {"user", u.ptr()}});
       return true;
     };
-    bool ask = is_given(a[1]) || g->owning_module;
+    bool ask = is_given(a[1]) || hooks_in(g, "_replace_hooks");
     bool propagate = a[2] && PyObject_IsTrue(a[2]) == 1;
     FunctionRef<bool(Node*)> callback = ask ? FunctionRef<bool(Node*)>(filter) : FunctionRef<bool(Node*)>();
     return node_list(g, self_node(o)->replace_all_uses_with(with, callback, propagate));

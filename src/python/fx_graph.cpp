@@ -273,11 +273,16 @@ PyObject* new_insert_point(PyGraph* g, PyObject* node, bool after) {
   return o;
 }
 
-void run_hooks(PyGraph* g, const char* list, std::initializer_list<std::pair<const char*, PyObject*>> args) {
-  if (!g->owning_module) return;
+PyObject* hooks_in(PyGraph* g, const char* list) {
+  if (!g->owning_module) return nullptr;
   PyObject** dict = _PyObject_GetDictPtr(g->owning_module);
   PyObject* hooks = dict && *dict ? PyDict_GetItemString(*dict, list) : nullptr;
-  if (!hooks || !PyList_Check(hooks) || PyList_GET_SIZE(hooks) == 0) return;
+  return hooks && PyList_Check(hooks) && PyList_GET_SIZE(hooks) > 0 ? hooks : nullptr;
+}
+
+void run_hooks(PyGraph* g, const char* list, std::initializer_list<std::pair<const char*, PyObject*>> args) {
+  PyObject* hooks = hooks_in(g, list);
+  if (!hooks) return;
   nb::object keywords = own(PyDict_New());
   nb::object positional = nb::borrow(state().empty_tuple);
   for (const auto& [name, value] : args) {

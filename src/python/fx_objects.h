@@ -134,6 +134,8 @@ fx::Node* make_node(PyGraph* g, fx::Opcode op, fx::Argument target, fx::Argument
                     std::optional<std::string_view> name, fx::Argument type);
 fx::Opcode opcode_of(PyObject* name);
 PyObject* opcode_name(fx::Opcode op);  // borrowed
+// The list of that name of the owning module, borrowed; null without one, and where it is empty.
+PyObject* hooks_in(PyGraph* g, const char* list);
 // Calls owning_module.<list>[i](args...) for each hook in the list.
 void run_hooks(PyGraph* g, const char* list, std::initializer_list<std::pair<const char*, PyObject*>> args);
 

@@ -131,16 +131,16 @@ bool PyCallable::equal(const fx::Object& other) const {
 }
 
 const PyCallable::Names& PyCallable::names() const {
+  if (const Names* known = names_.load(std::memory_order_acquire)) return *known;
   nb::gil_scoped_acquire gil;
-  if (!names_) {
-    nb::object three = call_helper("callable_names", {object.get()});
-    auto made = std::make_unique<Names>();
-    made->base = nb::cast<std::string>(nb::str(three[0]));
-    made->qualified = nb::cast<std::string>(nb::str(three[1]));
-    made->pretty = nb::cast<std::string>(nb::str(three[2]));
-    names_ = std::move(made);
-  }
-  return *names_;
+  nb::object three = call_helper("callable_names", {object.get()});
+  auto made = std::make_unique<Names>();
+  made->base = nb::cast<std::string>(nb::str(three[0]));
+  made->qualified = nb::cast<std::string>(nb::str(three[1]));
+  made->pretty = nb::cast<std::string>(nb::str(three[2]));
+  const Names* others = nullptr;  // of a thread that ran while the helper did
+  if (names_.compare_exchange_strong(others, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *others;
 }
 
 fx::Value PyCallable::call(std::span<const fx::Value> args, const fx::Value& kwargs) const {

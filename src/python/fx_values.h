@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,6 +59,7 @@ class PyValue final : public fx::Object {
 class PyCallable final : public fx::Callable {
  public:
   explicit PyCallable(PyObject* o) : object(o) {}
+  ~PyCallable() override { delete names_.load(std::memory_order_relaxed); }
   std::string type_name() const override;
   const void* identity() const override { return object.get(); }
   size_t hash() const override { return hash_object(object.get()); }
@@ -81,7 +83,7 @@ class PyCallable final : public fx::Callable {
     std::string base, qualified, pretty;
   };
   const Names& names() const;
-  mutable std::unique_ptr<Names> names_;  // made under the GIL
+  mutable std::atomic<const Names*> names_ = nullptr;  // made under the GIL, read without
 };
 
 // An nn.Module.

@@ -126,6 +126,26 @@ TEST(Graph, EraseRefusesUsedAndForeignNodes) {
   EXPECT_EQ(warned, "erase_node(neg) on an already erased node");
 }
 
+TEST(Graph, AnErasedNodeLosesItsInputsAndNobodyElseDoes) {
+  Graph g;
+  Node* x = g.placeholder("x");
+  const Argument inner = t({x, 1});
+  Node* n = g.call_method("cat", t({Argument::list(inner.items()), x}));
+  Node* twin = g.node_copy(*n);  // shares the arguments
+  const Argument held = n->args();
+  g.erase_node(n);
+  EXPECT_EQ(n->args().to_string(), "([None, 1], None)");
+  EXPECT_EQ(held.to_string(), "([%x, 1], %x)");
+  EXPECT_EQ(twin->args().to_string(), held.to_string());
+  Node* sole = g.call_method("cat", t({t({x, 2}), 3}));
+  g.erase_node(sole);
+  EXPECT_EQ(sole->args().to_string(), "((None, 2), 3)");
+  EXPECT_FALSE(sole->args().contains_node());
+  EXPECT_EQ(inner.to_string(), "(%x, 1)");
+  EXPECT_EQ(x->num_users(), 1u);
+  g.lint();
+}
+
 TEST(Graph, IterationSurvivesErasingAndInserting) {
   Graph g;
   Node* x = g.placeholder("x");

@@ -41,6 +41,12 @@ TEST(Lint, ANameGivenTwice) {
   g.placeholder("x");
   g.placeholder("y")->set_name("x");
   EXPECT_EQ(error_of([&] { g.lint(); }), "RuntimeError: Node redefined name x!");
+  Graph empty;  // the empty name is one like others
+  empty.placeholder("x")->set_name("");
+  empty.placeholder("y");
+  empty.lint();
+  empty.placeholder("z")->set_name("");
+  EXPECT_EQ(error_of([&] { empty.lint(); }), "RuntimeError: Node redefined name !");
 }
 
 TEST(Lint, ATargetOfTheWrongKind) {
