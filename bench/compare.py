@@ -90,6 +90,20 @@ def run_cpp(options, folder):
     return {r["run_name"]: r["real_time"] * units[r["time_unit"]] for r in rows if r.get("aggregate_name") == "median"}
 
 
+def require_build(options):
+    """Ends the run before its first minute where what is to be measured is not there."""
+    if "fxjit" not in options.without:
+        command = [sys.executable, "-c", "import fxjit"]
+        done = subprocess.run(command, env=environment(1, "/tmp", options.preset), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            sys.exit(f"compare: fxjit of build/{options.preset} cannot be imported: {last}\n"
+                     f"build it (cmake --workflow --preset {options.preset}), or name another with --preset")
+    if options.write and "hand" not in options.without and not (
+            options.hand_lib or find_built(options.preset, "libfxjit_hand.so")):
+        sys.exit(f"compare: --write compares with the hand-written kernels, and build/{options.preset} has no libfxjit_hand.so")
+
+
 def chosen(options):
     """The cases that --case names: an id, or a prefix of ids; all without it."""
     from cases import CASES  # brings torch, which --help can do without
@@ -127,6 +141,7 @@ def parse(argv):
 def main(argv=None):
     options = parse(argv)
     names = chosen(options)
+    require_build(options)
     import report
 
     runs, start = [], time.monotonic()

@@ -1,5 +1,7 @@
 #include "codegen/reduction.h"
 
+#include <vector>
+
 #include "support/errors.h"
 
 namespace fxjit::inline v0::codegen {
@@ -92,7 +94,7 @@ void Reduction::accumulate(llvm::MutableArrayRef<Value*> carried, const Vec& v, 
 }
 
 Value* Reduction::fold_vectors(llvm::ArrayRef<Value*> carried) const {
-  llvm::SmallVector<Value*, 8> v(carried.begin(), carried.begin() + vectors_);
+  std::vector<Value*> v(carried.begin(), carried.begin() + vectors_);
   for (size_t width = vectors_; width > 1; width = (width + 1) / 2) {
     const size_t half = (width + 1) / 2;
     for (size_t i = 0; i + half < width; ++i) v[i] = combine(v[i], v[i + half]);
