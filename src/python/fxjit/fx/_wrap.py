@@ -3,6 +3,7 @@
 import builtins
 import functools
 import inspect
+import math
 
 import torch.fx._symbolic_trace as torch_tracing
 
@@ -114,9 +115,8 @@ def _leaf_method(cls, name):
     return wrapped
 
 
-def _registered_leaf_call(key, fn, scope):
-    """leaf_call of a registered function: the same from trace to trace, as long as the function is."""
-    keep = key in _always_leaf
+def _lasting_leaf_call(key, fn, scope, keep):
+    """leaf_call of a function in a scope that lasts: the same from trace to trace, as long as the function is."""
     known = _leaf_calls.get(key)
     if known is None or known[0] is not fn or known[1] is not scope or known[2] != keep:
         known = _leaf_calls[key] = (fn, scope, keep, leaf_call(fn, keep, scope, key[1]))
@@ -132,7 +132,7 @@ def patch_wrapped_functions(patcher):
                 raise KeyError(name)
             if getattr(fn, "__fxjit_patched__", False):
                 continue  # by the trace that this one is nested in
-            patcher.replace_item(scope, name, _registered_leaf_call(key, fn, scope))
+            patcher.replace_item(scope, name, _lasting_leaf_call(key, fn, scope, key in _always_leaf))
     for cls, name in torch_tracing._wrapped_methods_to_patch:
         patcher.replace_method(cls, name, _leaf_method(cls, name))
 
@@ -142,5 +142,10 @@ def autowrap(patcher, scope, function_ids):
     if not patcher.first_visit(scope):
         return
     for name, value in list(scope.items()):
-        if not name.startswith("_") and callable(value) and id(value) in function_ids:
+        # Looking up the id first: it is what nearly all values fail.
+        if id(value) not in function_ids or name.startswith("_") or not callable(value):
+            continue
+        if scope is math.__dict__:
+            patcher.replace_item(scope, name, _lasting_leaf_call((id(scope), name), value, scope, False))
+        else:
             patcher.replace_item(scope, name, leaf_call(value, False, scope, name))
