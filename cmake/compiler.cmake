@@ -37,6 +37,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # g++ 12 at -O2 reports both falsely on `"x" + std::to_string(i)`.
     target_compile_options(fxjit_flags INTERFACE -Wno-restrict -Wno-stringop-overflow)
+    # And at -O3 these, in inlined code of std::string and llvm::SmallVector.
+    target_compile_options(fxjit_flags INTERFACE $<$<CONFIG:Release>:-Wno-array-bounds> $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
   endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
