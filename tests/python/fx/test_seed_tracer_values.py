@@ -323,5 +323,6 @@ def test_s1_24_constants_trace_in_linear_time(ours):
 
     calls(10)
     first, second, third = (calls(n) for n in (1000, 2000, 3000))
-    assert abs((third - second) - (second - first)) <= 10, (first, second, third)
+    # A few calls are the interpreter's own; a search through the constants would make the second step larger by half.
+    assert abs((third - second) - (second - first)) <= (second - first) // 50, (first, second, third)
 
