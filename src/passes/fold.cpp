@@ -25,20 +25,28 @@ bool is_special(const Node& n, ops::SpecialRule rule) {
   return row && row->kind == ops::OpClass::Special && row->special() == rule;
 }
 
-// Operands that say something at compile time: one number for all elements, or a cast that another may undo.
-bool is_telling(const Node& n) {
-  return n.tensor_type() && (is_special(n, ops::SpecialRule::fill) || is_special(n, ops::SpecialRule::cast));
+// An operand that can leave the other one as it is. Lowering costs as much as the whole of fuse does for the call, so
+// calls that cannot fold are told apart before it.
+bool is_neutral(const Argument& a) {
+  return (a.is_int() || a.is_float()) && (a.to_double() == 0 || a.to_double() == 1);
+}
+
+// Operands that can make `n` fold: one number for all elements, or a cast that `n` undoes.
+bool is_telling(const Node& operand, const Node& n) {
+  if (!operand.tensor_type()) return false;
+  return is_special(operand, ops::SpecialRule::fill) ||
+         (is_special(operand, ops::SpecialRule::cast) && is_special(n, ops::SpecialRule::cast));
 }
 
 // What to look at for a call: alone where a literal can make it fold, then with the operands that can, in program
 // order.
 std::vector<std::vector<Node*>> groups_of(Node* n) {
   std::vector<std::vector<Node*>> groups;
-  for (const Argument& a : n->args().items())
-    if (groups.empty() && (a.is_int() || a.is_float())) groups.push_back({n});
+  for (size_t i = 0; i < 2 && i < n->args().size() && groups.empty(); ++i)  // what follows are alpha, modes, types
+    if (is_neutral(n->arg(i))) groups.push_back({n});
   std::vector<Node*> nodes;
   for (Node* operand : n->all_input_nodes())
-    if (is_telling(*operand)) nodes.push_back(operand);
+    if (is_telling(*operand, *n)) nodes.push_back(operand);
   if (nodes.empty()) return groups;
   std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return *a < *b; });
   nodes.push_back(n);

@@ -85,8 +85,8 @@ struct SpecialisedStep {
 struct SpecialisedPlan {
   int32_t inputs = 0;
   int32_t slots = 0;  // the first `inputs` ones borrow the inputs; the host empties them when `forward` has returned
-  int32_t symbols =
-      0;  // words of frame->symbols: callee_dims, callee_numbers, then the ShapeEnv's symbols where stores_symbols
+  // Words of frame->symbols: callee_dims, callee_numbers, then the ShapeEnv's symbols where stores_symbols.
+  int32_t symbols = 0;
   bool stores_symbols = false;  // there is more than one chunk: later ones read the symbols from the frame
   std::vector<ForwardValue> values;
   std::vector<int32_t> value_by_id;  // by Node::id: index into values, -1 for none

@@ -80,6 +80,8 @@ class _Variant:
 
     def size_programs(self, leaves):
         """The captured graph's guards for the hot call; None where it cannot check them."""
+        inputs, programs = self.inputs(leaves), []
+
         def position(path):
             owner, name = _owner(self.captured.root, path)
             tables = [id(t) for t in (owner._parameters, owner._buffers, owner.__dict__)]
@@ -87,7 +89,6 @@ class _Variant:
             i = next(found, None)
             return None if i is None else len(inputs) - len(self.attributes) + i
 
-        inputs, programs = self.inputs(leaves), []
         for guard in self.captured.conditions:
             made = guard.size_programs(inputs, position)
             if made is None:

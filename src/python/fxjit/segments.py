@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from . import fx
 from .capture import has_hooks, is_torch_function
 from .fx._run import SnapshotInterpreter

@@ -73,3 +73,21 @@ class InliningTracer(fx.Tracer):
             return target(*args, **kwargs).node
         return super().create_node(kind, target, args, kwargs, name, type_expr)
 '''
+
+
+def calling(fx, inner):
+    """A GraphModule that calls `inner`, a GraphModule, as a module of its own and adds 1."""
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x) + 1
+
+    class Keeping(fx.Tracer):
+        def is_leaf_module(self, m, qualname):
+            return True
+
+    outer = Outer()
+    return fx.GraphModule(outer, Keeping().trace(outer))

@@ -181,3 +181,12 @@ def test_minimize_errors_of_a_backend():
 
     found = fxjit.minimize(chain, (torch.randn(2, 3), torch.randn(3)), run=run)
     assert [n.name for n in found.culprits] == ["tanh"] and "cannot do tanh" in found.log
+
+
+@pytest.mark.parametrize("step", ["run_a", "run_b"])
+def test_a_runner_that_is_not_defined_is_an_error_that_names_it(fx, step):
+    base = importlib.import_module(fx.__name__ + ".passes.net_min_base")
+    inputs = [torch.ones(2, 3), torch.ones(3)]
+    none = base._MinimizerBase(fx.symbolic_trace(chain), inputs, lambda a, b, names: (0, True), base._MinimizerSettingBase())
+    with pytest.raises(RuntimeError, match=rf"{step}\(\)"):  # of ours a NotImplementedError, which is one
+        getattr(none, step)(none.module, inputs)

@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 import torch
-from helpers import names
+from helpers import calling, names
 from torch.utils import _pytree as pytree
 
 
@@ -200,20 +200,7 @@ def test_public_names_of_the_classes_are_documented_or_torch_fxs(ours, name):
 
 
 def test_print_readable_has_no_trailing_white_space(fx):
-    class Outer(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = fx.symbolic_trace(Net())
-
-        def forward(self, x):
-            return self.inner(x) + 1
-
-    class Keeping(fx.Tracer):
-        def is_leaf_module(self, m, qualname):
-            return True
-
-    root = Outer()
-    text = fx.GraphModule(root, Keeping().trace(root)).print_readable(print_output=False)
+    text = calling(fx, fx.symbolic_trace(Net())).print_readable(print_output=False)
     assert "inner" in text and all(line == line.rstrip() for line in text.splitlines())
 
 

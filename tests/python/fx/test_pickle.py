@@ -7,6 +7,7 @@ import typing
 
 import pytest
 import torch
+from helpers import calling
 
 
 class Net(torch.nn.Module):
@@ -116,20 +117,7 @@ def test_an_erased_node_cannot_be_pickled(ours):
 
 
 def test_nested_graph_modules(fx):
-    class Outer(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = fx.symbolic_trace(Net())
-
-        def forward(self, x):
-            return self.inner(x) + 1
-
-    class Tracer(fx.Tracer):
-        def is_leaf_module(self, m, name):
-            return True
-
-    outer = Outer()
-    gm = fx.GraphModule(outer, Tracer().trace(outer))
+    gm = calling(fx, fx.symbolic_trace(Net()))
     new = pickle.loads(pickle.dumps(gm))
     assert isinstance(new.inner, fx.GraphModule) and new.inner is not gm.inner
     run_both(new, gm, torch.randn(2, 3))

@@ -88,10 +88,10 @@ class _MinimizerBase:
 
     def run_a(self, mod, inputs, report_idx=-1):
         """Runs a part; what it returns is compared with what run_b returns."""
-        raise RuntimeError("run_a() is not implemented.")
+        raise NotImplementedError(f"{type(self).__name__} does not say how to run a part: override run_a()")
 
     def run_b(self, mod, inputs, report_idx=-1):
-        raise RuntimeError("run_b() is not implemented.")
+        raise NotImplementedError(f"{type(self).__name__} does not say how to run a part: override run_b()")
 
     # ---- parts ----
 
