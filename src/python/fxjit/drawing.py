@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .capture import is_torch_function
+from .callees import is_torch_function
 from .fx.passes.graph_drawer import Picture, draw
 
 # The later, the more it says about a node that several things became of.

@@ -9,8 +9,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, fx
-from .capture import is_plain_tensor, is_torch_function
+from .callees import is_torch_function
 from .fx._run import SnapshotInterpreter
+from .leaves import is_plain_tensor
 from .segments import why_opaque
 
 # torch.nn modules whose forward hands its input to operators without looking at sizes.

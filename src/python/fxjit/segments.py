@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import fx
-from .capture import has_hooks, is_torch_function
+from .callees import has_hooks, is_torch_function
 from .fx._run import SnapshotInterpreter
 
 

@@ -9,6 +9,7 @@ import operator
 import torch
 
 from ._names import pretty_name
+from ._paths import lookup
 
 # How an expression is evaluated and printed. A node of it is a tuple: ("input", index, name), ("attribute", path),
 # ("constant", value), ("size", e, d), ("read", e, name), ("method", e, name, args, kwargs), ("call", f, args, kwargs).
@@ -119,8 +120,6 @@ def _evaluate(e, values, root):
     if kind == "input":
         return values[e[1]]
     if kind == "attribute":
-        from ._symbolic_trace import lookup
-
         return lookup(root, e[1])
     if kind == "tuple":
         return arguments(e[1])

@@ -9,13 +9,13 @@ from itertools import chain
 
 import torch
 import torch.fx._symbolic_trace as torch_tracing
-import torch.utils._pytree as pytree
 
 from .._C import map_aggregate
 from . import _args
 from ._factories import advise, patch_factories
 from ._known import Knowledge, known_values
 from ._patch import Patcher
+from ._paths import CONSTANT_TYPES, collect_tensor_attributes, constant_prefix, lookup, paths_of
 from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_wrapped_functions, wrap
 from .graph import Graph
 from .graph_module import GraphModule
@@ -35,7 +35,6 @@ __all__ = [
 
 _module_call = torch.nn.Module.__call__
 _module_getattr = torch.nn.Module.__getattr__
-_constant_types = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec, torch_tracing.FakeScriptObject)
 _proxyable_classes = {}
 
 PHBase, PHWithMeta, PH = torch_tracing.PHBase, torch_tracing.PHWithMeta, torch_tracing.PH
@@ -113,7 +112,7 @@ class Tracer(TracerBase):
         for _ in range(2):
             if self._paths_root is not self.root:
                 self._paths_root = self.root
-                self._paths = _paths_of(self.root)
+                self._paths = paths_of(self.root)
             path = self._paths[kind].get(id(value))
             if path is not None and lookup(self.root, path) is value:
                 return path
@@ -142,10 +141,10 @@ class Tracer(TracerBase):
         elif isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple(self.create_arg(item) for item in a)
             return self.create_node("call_function", a.__class__, items, {})
-        if isinstance(a, _constant_types) or torch_tracing.is_opaque_reference_type(type(a)):
+        if isinstance(a, CONSTANT_TYPES) or torch_tracing.is_opaque_reference_type(type(a)):
             path = self.tensor_attrs.get(a)
             if not path:
-                path = self.get_fresh_qualname(_constant_prefix(a))
+                path = self.get_fresh_qualname(constant_prefix(a))
                 self.tensor_attrs[a] = path
                 setattr(self.root, path, a)
             return self.create_node("get_attr", path, (), {})
@@ -264,7 +263,7 @@ class Tracer(TracerBase):
             fields = ("co_name", "co_filename", "co_firstlineno")
             self.graph._co_fields = {field: getattr(code, field) for field in fields}
         self.tensor_attrs = {}
-        _collect_tensor_attributes(self.root, "", self.tensor_attrs)
+        collect_tensor_attributes(self.root, "", self.tensor_attrs)
         if not isinstance(fn, types.FunctionType):
             raise _RootError(f"Expected FunctionType, got {type(fn)}: only functions written in Python can be traced")
         fn_globals = fn.__globals__
@@ -340,52 +339,6 @@ class _RootError(AssertionError, TypeError):
     """torch.fx asserts; a wrong type it is."""
 
 
-def lookup(root, path):
-    """Past the __getattr__ that a trace replaces."""
-    owner = root
-    for part in path.split(".") if path else ():
-        table = next((t for t in (owner._parameters, owner._buffers, owner._modules) if part in t), owner.__dict__)
-        owner = table.get(part)
-        if not isinstance(owner, torch.nn.Module):
-            break
-    return owner
-
-
-def _paths_of(root):
-    """kind → id → path of each parameter, buffer and module of a tree: the first one, in one walk."""
-    paths = {"parameter": {}, "buffer": {}, "module": {}}
-    for path, module in root.named_modules():
-        paths["module"].setdefault(id(module), path)
-        prefix = f"{path}." if path else ""
-        for kind, table in (("parameter", module._parameters), ("buffer", module._buffers)):
-            for name, value in table.items():
-                if value is not None:
-                    paths[kind].setdefault(id(value), prefix + name)
-    return paths
-
-
-def _constant_prefix(a):
-    if isinstance(a, torch.Tensor):
-        return "_tensor_constant"
-    if isinstance(a, (torch.ScriptObject, torch_tracing.FakeScriptObject)):
-        return "_torchbind_obj"
-    if isinstance(a, pytree.TreeSpec):
-        return "_tree_spec_constant"
-    return "_opaque_obj"
-
-
-# What the attributes of modules mostly are, and no constant is: most of the time of a trace could go into asking.
-_plain_types = frozenset({bool, int, float, str, tuple, list, dict, set, collections.OrderedDict, type(None)})
-
-
-def _collect_tensor_attributes(module, prefix, out):
-    for name, value in module.__dict__.items():
-        if type(value) not in _plain_types and isinstance(value, _constant_types):
-            out[value] = prefix + name
-    for name, child in module.named_children():
-        _collect_tensor_attributes(child, f"{prefix}{name}.", out)
-
-
 def symbolic_trace(root, concrete_args=None, example_inputs=None):
     """A GraphModule of what `root`, a module or a Python function, does. See Tracer.trace."""
     tracer = Tracer()
@@ -398,5 +351,3 @@ def symbolic_trace(root, concrete_args=None, example_inputs=None):
 def _assert_is_none(value, msg):
     if value is not None:
         raise AssertionError(msg)
-
-

@@ -10,6 +10,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from .._C import load_values
+from ._paths import lookup
 
 _isinstance = builtins.isinstance  # a trace replaces it
 
@@ -73,16 +74,12 @@ class Values:
 
     def module(self, node):
         """The module that a call_module node calls."""
-        from ._symbolic_trace import lookup
-
         return lookup(self.tracer.root, node.target)
 
     def original(self, node):
         """What an input or attribute is before the graph runs."""
         if node.op == "placeholder":
             return self.examples.get(node)
-        from ._symbolic_trace import lookup
-
         return lookup(self.tracer.root, node.target)
 
     def is_tensor(self, node):
@@ -158,8 +155,6 @@ class Values:
             return pytree.tree_map(self._fake, self.examples[node])
         if node.op == "get_attr":
             if node.target not in self._fakes:
-                from ._symbolic_trace import lookup
-
                 self._fakes[node.target] = self._fake(lookup(self.tracer.root, node.target))
             return self._fakes[node.target]
         if node.op == "output":

@@ -97,7 +97,7 @@ class GraphModule(torch.nn.Module):
             return Retracer(self, self._snapshot).run_parameters(args)
         executor = self.__dict__.get("_executor")
         if executor is None:
-            from ..compiler import snapshot_executor
+            from ..graph_companion import snapshot_executor
 
             executor = self.__dict__["_executor"] = snapshot_executor(self)
         return executor(*args)

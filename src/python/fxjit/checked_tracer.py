@@ -1,0 +1,71 @@
+"""The tracer of fxjit.compile: what a graph could not say raises, instead of passing silently."""
+
+from __future__ import annotations
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import fx
+from .callees import has_hooks, is_pure_body, is_torch_function
+from .fx._known import ITEM_FUNCTIONS
+from .fx._paths import lookup
+from .fx._values import METADATA
+from .proxies import CaptureError, NumberAware
+
+_DATA_READS = frozenset("item tolist numpy __bool__ __int__ __float__ __index__ __complex__ __format__ __contains__ is_nonzero "
+                        "equal allclose".split())
+_OPERATORS = frozenset(f"__{r}{name}__" for r in ("", "r", "i") for name in
+                       "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split())
+_OPERATORS |= set("__neg__ __pos__ __invert__ __abs__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
+_RANDOM = frozenset(getattr(torch, n) for n in "rand randn randint randperm normal".split())
+
+
+class CheckedTracer(NumberAware, fx.Tracer):
+    proxy_buffer_attributes = True
+
+    def __init__(self, number_types):
+        super().__init__()
+        self.modules: list[torch.nn.Module] = []
+        self.number_types, self.numbers = number_types, {}  # by name of the placeholder; by node
+
+    def proxy(self, node):
+        if node.op == "placeholder" and node.target in self.number_types:
+            self.numbers[node] = self.number_types[node.target]
+        return super().proxy(node)
+
+    def tensor_proxy(self, node):
+        return self.knowledge.proxy(node)
+
+    def is_leaf_module(self, m, qualified_name):
+        # What hooks and an instance's own forward do is not in the class's forward.
+        if has_hooks(m) or "forward" in m.__dict__:
+            return True
+        return super().is_leaf_module(m, qualified_name)
+
+    def call_module(self, m, forward, args, kwargs):
+        self.modules.append(m)
+        return super().call_module(m, forward, args, kwargs)
+
+    def _call_without_proxies(self, function, args, kwargs):
+        """A torch function meets only constants, and tensors that are no arguments: what depends on the state of such a
+        tensor, or on the random state, is part of the program."""
+        name = getattr(function, "__name__", "")
+        tensors = any(type(x) in (torch.Tensor, torch.nn.Parameter) for x in pytree.tree_leaves((args, kwargs)))
+        if not tensors and function not in _RANDOM or name in METADATA:
+            return function(*args, **kwargs)
+        if name in _DATA_READS:
+            raise CaptureError(f"{name} reads the data of a tensor that is no argument")
+        if function in ITEM_FUNCTIONS:
+            return self.create_proxy("call_function", ITEM_FUNCTIONS[function], args, kwargs)
+        if name.startswith("__") and name not in _OPERATORS:
+            return function(*args, **kwargs)
+        if torch.overrides.is_tensor_method_or_property(function):
+            return self.create_proxy("call_method", name, args, kwargs)
+        return self.create_proxy("call_function", function, args, kwargs)
+
+    def _may_evaluate(self, node):
+        # Python code of the user's may have effects: it runs once a call, and not while shapes are looked for.
+        if node.op == "call_module":
+            m = lookup(self.root, node.target)
+            return type(m).__module__.startswith(("torch.nn.", "torch.ao.nn.")) and not has_hooks(m)
+        return node.op != "call_function" or is_torch_function(node.target) or is_pure_body(node.target)

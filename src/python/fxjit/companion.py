@@ -1,0 +1,286 @@
+"""What a compiled callable does off the hot path: it captures, records and compiles, and explains itself."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _C
+from .capture import Capture, CaptureError, capture
+from .explanation import Explanation
+from .leaves import constant_key, is_plain_tensor
+from .numbers import Positions
+from .recording import record
+from .segments import split_at_python_calls
+from .variant import Variant, attribute_sources
+
+_TENSOR = object()  # stands for a tensor among the constants of a variant
+
+
+class Companion:
+    """Everything about a compiled callable that is not the hot path."""
+
+    def __init__(self, target, options):
+        self.target, self.options = target, options
+        self.strict = bool(options.get("strict", False))
+        self.lock = threading.RLock()
+        self.variants: dict = {}  # by structure and constants of the arguments: the variants for different shapes
+        self.positions = Positions()
+        self.failures: dict = {}  # by the key of a variant: why it cannot be captured
+        self.notes: list[str] = []
+        self.eager_reason = None
+        self.warned_grad = False
+        self.compiled = _C.Compiled(self.call, self)
+
+    # -- the surface --
+
+    def explain(self) -> Explanation:
+        """How calls run: capture way, kernels with their source nodes and bytes, library and ATen calls, fallbacks with
+        reasons, milliseconds by stage."""
+        variants = self.all_variants()
+        for v in list(variants):
+            variants += [p for part in (v.segments.parts if v.segments else ()) for p in part.all_variants()]
+        return Explanation([v.function.report() for v in variants], list(self.notes),
+                           [v.captured.conditions for v in variants], self.picture)
+
+    def all_variants(self) -> list[Variant]:
+        return [v for group in self.variants.values() for v in group]
+
+    def picture(self):
+        """The program of the newest variant as a Picture: .write_svg(path), .to_string() for DOT."""
+        from .drawing import compiled_picture
+
+        if not self.variants:
+            raise RuntimeError(f"there is nothing to draw: {self.eager_reason or 'nothing was called yet'}")
+        name = getattr(self.target, "__name__", type(self.target).__name__)
+        return compiled_picture(self.all_variants()[-1], name)
+
+    def draw(self, path):
+        """Writes the picture, as .svg or .dot."""
+        self.picture().write(path)
+
+    @property
+    def code(self) -> str:
+        """LLVM IR: the generic form, then each specialisation under its heading."""
+        parts = []
+        for v in self.all_variants():
+            parts.append("; ---- generic form ----\n" + v.captured.code())
+            parts.append(v.function.code())
+        return "\n".join(parts) or "; nothing was called yet\n"
+
+    def specialised_code(self) -> str:
+        return "".join("\n" + v.function.code() for v in self.all_variants())
+
+    def reset(self):
+        """Forgets every trace, specialisation and failure."""
+        with self.lock:
+            _C.clear_variants(self.compiled)
+            _C.watch(self.compiled, [], [], [])
+            self.variants.clear()
+            self.positions = Positions()
+            self.failures.clear()
+            self.notes.clear()
+            self.eager_reason = None
+
+    def __getattr__(self, name):
+        if name == "target":
+            raise AttributeError(name)
+        value = getattr(self.target, name)
+        if name not in _RETURN_SELF or not isinstance(self.target, torch.nn.Module):
+            return value
+
+        @functools.wraps(value)
+        def method(*args, **kwargs):
+            result = value(*args, **kwargs)
+            return self.compiled if result is self.target else result
+        return method
+
+    def __setattr__(self, name, value):
+        if name in _COMPANION_FIELDS or "compiled" not in self.__dict__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.target, name, value)
+
+    def __repr__(self):
+        return f"fxjit.compile({self.target!r})"
+
+    # -- calls that the hot path passed on --
+
+    def call(self, args, kwargs):
+        if is_observed():
+            return self.target(*args, **kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        kinds = tuple(_TENSOR if is_plain_tensor(x) else type(x) for x in leaves)
+        try:
+            hash((spec, tuple(constant_key(x) for x, kind in zip(leaves, kinds) if kind is not _TENSOR)))
+        except TypeError:
+            return self.eager("an argument is of an unhashable type", args, kwargs)
+        with self.lock:
+            variant = self.variant_of_call(spec, kinds, leaves)
+        if variant is None:
+            return self.eager(None, args, kwargs)
+        return self.run(variant, leaves)
+
+    def variant_of_call(self, spec, kinds, leaves):
+        """With the numbers that vary as such where the program can be traced so, else as constants."""
+        structure = (spec, kinds)
+        while True:
+            varying = self.varying(structure, leaves)
+            # A number that varies is its type, a constant a pair.
+            key = (spec, tuple(kind if kind is _TENSOR or i in varying else constant_key(x)
+                               for i, (x, kind) in enumerate(zip(leaves, kinds))))
+            known = key in self.variants
+            variant = self.variant_for(key, spec, leaves, varying)
+            if variant is not None or key not in self.failures or not varying or not self.give_up(structure):
+                break
+        if variant is not None and varying and not known:
+            self.supersede(key)
+            self.settle(structure)
+        return variant
+
+    def varying(self, structure, leaves):
+        return self.positions.varying(structure, leaves)
+
+    def give_up(self, structure) -> bool:
+        """Whether the call is to be tried with fewer numbers that vary."""
+        self.positions.failed(structure)
+        return True
+
+    def settle(self, structure):
+        self.positions.succeeded(structure)
+
+    def supersede(self, key):
+        """Drops the variants whose constants are numbers of this one."""
+        def covers(new, old):
+            return new == old or (isinstance(new, type) and isinstance(old, tuple) and old[0] is new)
+        for other in [k for k in self.variants if k != key and k[0] == key[0] and all(map(covers, key[1], k[1]))]:
+            del self.variants[other]
+        _C.clear_variants(self.compiled)
+        for variant in self.all_variants():
+            self.add_hot(variant)
+        self.watch()
+
+    def add_hot(self, variant):
+        if variant.hot is not None:
+            constants, programs = variant.hot
+            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes, programs)
+
+    def eager(self, reason, args, kwargs):
+        reason = reason or self.eager_reason
+        if reason not in self.notes:
+            self.notes.append(reason)
+        if self.strict:
+            raise RuntimeError(f"fxjit.compile(strict=True): the program would run eagerly: {reason}")
+        return self.target(*args, **kwargs)
+
+    def variant_for(self, key, spec, leaves, varying):
+        if self.variants:
+            self.recheck()
+        tensors = [x for x in leaves if is_plain_tensor(x)]
+        variant = next((v for v in self.variants.get(key, ()) if v.captured.fits(tensors)), None)
+        if variant is not None:
+            return variant
+        if key in self.failures:
+            self.eager_reason = self.failures[key]
+            return None
+        if len(self.all_variants()) >= 8:
+            self.eager_reason = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
+            return None
+        try:
+            captured = self.capture(spec, leaves, varying)
+        except CaptureError as e:
+            self.eager_reason = f"not captured: {e}"
+            if len(self.failures) < 1024:
+                self.failures[key] = self.eager_reason
+            return None
+        variant = self.make_variant(captured, leaves)
+        self.variants.setdefault(key, []).append(variant)
+        args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
+        programs = variant.size_programs(leaves)
+        if args_spec_is_flat and not captured.unwatched and programs is not None and variant.segments is None:
+            variant.hot = [_TENSOR if is_plain_tensor(x) else type(x) if i in varying else x
+                           for i, x in enumerate(leaves)], programs
+        self.add_hot(variant)
+        self.watch()
+        return variant
+
+    def capture(self, spec, leaves, varying) -> Capture:
+        return capture(self.target, spec, leaves, varying)
+
+    def watch(self):
+        def all_of(field):
+            return list({id(x): x for v in self.all_variants() for x in getattr(v.captured, field)}.values())
+        _C.watch(self.compiled, all_of("dicts"), all_of("cells"), all_of("lists"))
+
+    def recheck(self):
+        """Compares what the traces rest on; a variant of which something really changed is dropped."""
+        stale = next(filter(None, (v.captured.changed() for v in self.all_variants())), None)
+        if stale:
+            self.notes.append(f"captured again: {stale} changed")
+            self.variants.clear()
+            _C.clear_variants(self.compiled)
+        self.watch()
+
+    def make_variant(self, captured, leaves):
+        attributes = attribute_sources(captured.root, captured.graph)
+        names = [n.name for n in captured.graph.nodes if n.op == "placeholder" and n not in captured.numbers]
+        names += [f"attribute {k}" for _, k in attributes] + [n.name for n in captured.numbers]
+        function = _C.make_function(self.options, names, len(attributes), len(captured.numbers))
+        function.set_capture(captured.way, [])
+        variant = Variant(captured, function, attributes)
+        if not self.strict:
+            variant.segments = split_at_python_calls(captured.root, captured.graph, self.make_part)
+            for reason in variant.segments.reasons if variant.segments else ():
+                function.note_fallback(reason.split()[0], "Python call", reason)
+        return variant
+
+    def make_part(self, root, graph):
+        from .graph_companion import PartCompanion
+
+        return PartCompanion(root, graph, self.options).compiled
+
+    def run(self, variant, leaves):
+        inputs, numbers = variant.inputs(leaves), variant.numbers(leaves)
+        function, values = variant.function, [leaves[i] for i in variant.captured.values]
+        if not all(is_plain_tensor(x) for x in inputs):
+            function.note_fallback("", "generic form", "an attribute is no plain tensor")
+        elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+            self.warn_grad(function)
+        elif variant.segments is not None:
+            return variant.segments.run(values)
+        else:
+            result = _C.try_call(function, inputs, numbers)
+            if result is not NotImplemented:
+                return result
+            if function.wants_recording(inputs):
+                return record(variant, inputs, numbers, values)
+        function.count_generic_call()
+        if self.strict:
+            raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
+                               + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
+        return variant.captured.generic(values)
+
+    def warn_grad(self, function):
+        reason = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
+        function.note_fallback("", "generic form", reason)
+        if not self.warned_grad:
+            self.warned_grad = True
+            warnings.warn(f"fxjit: {reason}", stacklevel=4)
+
+
+# Methods of a module that return it: of a compiled one they return the compiled one.
+_RETURN_SELF = frozenset("train eval to cpu cuda float double half bfloat16 type requires_grad_ apply to_empty".split())
+
+
+def is_observed() -> bool:
+    """Whether something wants to see each operation: a recording, a mode of torch, torch.jit.trace."""
+    return (_C.Recording.active() or torch._C._is_torch_function_mode_enabled() or torch.jit.is_tracing()
+            or torch._C._len_torch_dispatch_stack() > 0)
+
+
+_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "positions", "failures", "notes", "eager_reason",
+                     "warned_grad", "compiled", "snapshot"}

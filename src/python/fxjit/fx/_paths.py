@@ -1,0 +1,56 @@
+"""Attributes of a tree of modules by their paths, read past the __getattr__ that a trace replaces."""
+
+import collections
+
+import torch
+import torch.fx._symbolic_trace as torch_tracing
+import torch.utils._pytree as pytree
+
+# What becomes an attribute of the root where it is met as a value.
+CONSTANT_TYPES = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec, torch_tracing.FakeScriptObject)
+
+
+def lookup(root, path):
+    """Past the __getattr__ that a trace replaces."""
+    owner = root
+    for part in path.split(".") if path else ():
+        table = next((t for t in (owner._parameters, owner._buffers, owner._modules) if part in t), owner.__dict__)
+        owner = table.get(part)
+        if not isinstance(owner, torch.nn.Module):
+            break
+    return owner
+
+
+def paths_of(root):
+    """kind → id → path of each parameter, buffer and module of a tree: the first one, in one walk."""
+    paths = {"parameter": {}, "buffer": {}, "module": {}}
+    for path, module in root.named_modules():
+        paths["module"].setdefault(id(module), path)
+        prefix = f"{path}." if path else ""
+        for kind, table in (("parameter", module._parameters), ("buffer", module._buffers)):
+            for name, value in table.items():
+                if value is not None:
+                    paths[kind].setdefault(id(value), prefix + name)
+    return paths
+
+
+def constant_prefix(a):
+    if isinstance(a, torch.Tensor):
+        return "_tensor_constant"
+    if isinstance(a, (torch.ScriptObject, torch_tracing.FakeScriptObject)):
+        return "_torchbind_obj"
+    if isinstance(a, pytree.TreeSpec):
+        return "_tree_spec_constant"
+    return "_opaque_obj"
+
+
+# What the attributes of modules mostly are, and no constant is: most of the time of a trace could go into asking.
+_PLAIN_TYPES = frozenset({bool, int, float, str, tuple, list, dict, set, collections.OrderedDict, type(None)})
+
+
+def collect_tensor_attributes(module, prefix, out):
+    for name, value in module.__dict__.items():
+        if type(value) not in _PLAIN_TYPES and isinstance(value, CONSTANT_TYPES):
+            out[value] = prefix + name
+    for name, child in module.named_children():
+        collect_tensor_attributes(child, f"{prefix}{name}.", out)
