@@ -6,6 +6,7 @@
 #include "driver/specialisation.h"
 #include "passes/pass.h"
 #include "support/log.h"
+#include "torch/dual.h"
 #include "torch/host_table.h"
 #include "torch/layout.h"
 #include "torch/recorder.h"
@@ -26,6 +27,7 @@ Function::Outcome Function::try_call(c10::TensorImpl* const* in, std::span<c10::
   if (list->empty()) return {};
   torch_::HostState state = torch_::host_state();
   std::span<c10::TensorImpl* const> inputs(in, tensor_count());
+  if (std::any_of(inputs.begin(), inputs.end(), &torch_::is_dual)) return {};
   for (size_t i = 0; i < list->size(); ++i) {
     const SpecialisationPtr& s = (*list)[i];
     if (s->results > out.size()) continue;

@@ -10,6 +10,7 @@
 #include "fxjit/errors.h"
 #include "python/fx_objects.h"
 #include "python/torch_python.h"
+#include "python/warnings.h"
 
 namespace fxjit::inline v0::python {
 namespace {
@@ -126,6 +127,19 @@ bool gather(const Variant& v, PyObject* const* args, PyObject** objects, c10::Te
   return true;
 }
 
+driver::Function::Outcome call_without_gil(driver::Function& f, std::span<PyObject* const> objects,
+                                           c10::TensorImpl** in, std::span<c10::TensorImpl*> out,
+                                           const int64_t* scalars) {
+  // Attributes are borrowed from dicts that another thread may change meanwhile.
+  std::vector<PyRef> keep;
+  for (PyObject* o : objects) keep.push_back(PyRef::borrow(o));
+  struct Released {
+    PyThreadState* thread = PyEval_SaveThread();
+    ~Released() { PyEval_RestoreThread(thread); }
+  } released;
+  return f.try_call(in, out, scalars);
+}
+
 PyObject* wrap_owned(c10::TensorImpl*& t) {
   return THPVariable_Wrap(at::TensorBase(c10::intrusive_ptr<c10::TensorImpl>::reclaim(std::exchange(t, nullptr))));
 }
@@ -162,31 +176,21 @@ PyObject* call_variant(const Variant& v, PyObject* const* args) {
   size_t results = v.function->max_results();
   Buffer<c10::TensorImpl*> out(results);
   std::fill_n(out.data, results, nullptr);  // a specialisation may have fewer than the largest
-  driver::Function::Outcome outcome;
+  WarningCollector warnings;
+  PyObject* result = nullptr;
   try {
-    if (elements > kReleaseGilElements) {
-      // Attributes are borrowed from dicts that another thread may change meanwhile.
-      std::vector<PyRef> keep;
-      for (size_t i = 0; i < n; ++i) keep.push_back(PyRef::borrow(objects.data[i]));
-      PyThreadState* thread = PyEval_SaveThread();
-      try {
-        outcome = v.function->try_call(in.data, std::span(out.data, results), scalars.data);
-      } catch (...) {
-        PyEval_RestoreThread(thread);
-        throw;
-      }
-      PyEval_RestoreThread(thread);
-      return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
-    }
-    outcome = v.function->try_call(in.data, std::span(out.data, results), scalars.data);
-    return outcome.specialisation ? make_result(outcome, objects.data, out.data, results) : nullptr;
+    driver::Function::Outcome outcome =
+        elements > kReleaseGilElements
+            ? call_without_gil(*v.function, {objects.data, n}, in.data, std::span(out.data, results), scalars.data)
+            : v.function->try_call(in.data, std::span(out.data, results), scalars.data);
+    if (outcome.specialisation) result = make_result(outcome, objects.data, out.data, results);
   } catch (const Error&) {
     set_python_error();
-    return nullptr;
   } catch (...) {
     torch::translate_exception_to_python(std::current_exception());
-    return nullptr;
   }
+  if (!warnings.give()) Py_CLEAR(result);
+  return result;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "torch/dtype.h"
+#include "torch/dual.h"
 #include "torch/tensor_info.h"
 
 namespace fxjit::inline v0::torch_ {
@@ -73,11 +74,13 @@ std::string unsupported_reason(const at::Tensor& t) {
   if (!t.defined()) return "an undefined tensor";
   std::string reason;
   if (!is_supported_key(t.key_set(), &reason)) return reason;
+  if (!t.device().is_cpu()) return "a tensor on device " + t.device().str();
   if (t.layout() != c10::Layout::Strided) return "a tensor whose layout is not strided";
   if (t.is_quantized()) return "a quantized tensor";
   if (!to_dtype(t.scalar_type())) return std::string("a tensor of type ") + c10::toString(t.scalar_type());
   if (t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return "a tensor with symbolic sizes";
   if (!t.has_storage()) return "a tensor without storage";
+  if (is_dual(t.unsafeGetTensorImpl())) return "a dual tensor of forward differentiation";
   return "";
 }
 

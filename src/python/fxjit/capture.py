@@ -19,9 +19,9 @@ from .code_watcher import CodeWatcher, unsampled_randomness_raises
 from .fx._known import SHAPE_TEXT
 from .fx._run import SnapshotInterpreter
 from .inlining import inline_composites
-from .leaves import CONSTANT_TYPES, is_plain_tensor
+from .leaves import CONSTANT_TYPES, flatten, is_plain_tensor
 from .proxies import CaptureError
-from .state_guards import (GLOBAL_HOOKS, CellGuard, DictGuard, ModuleGuard, NoHooks, StateGuard, global_guards,
+from .state_guards import (GLOBAL_HOOKS, CellGuard, DefaultDType, DictGuard, ModuleGuard, NoHooks, StateGuard, global_guards,
                            global_names, module_state, restore, target_state)
 
 
@@ -84,7 +84,7 @@ def _flat_root(target, spec, leaves, values):
             filled[i] = v
         args, kwargs = pytree.tree_unflatten(filled, spec)
         result = self.target(*args, **kwargs)
-        now, structure = pytree.tree_flatten((args, kwargs))
+        now, structure = flatten((args, kwargs))
         if structure != spec or any(a is not b for a, b in zip(now, filled)):
             raise CaptureError("the program changes a container among its arguments")
         return result
@@ -150,7 +150,7 @@ def capture(target, spec, leaves, varying=frozenset()) -> Capture:
     remove_decided(tracer, graph)
     inline_composites(graph, tracer.numbers)
     guards = before + state + list(global_guards(watcher.functions))
-    guards += [DictGuard(d, [], "global module hooks") for d in GLOBAL_HOOKS] + [NoHooks()]
+    guards += [DictGuard(d, [], "global module hooks") for d in GLOBAL_HOOKS] + [NoHooks(), DefaultDType()]
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
     return Capture(root, graph, guards, dicts, "checked FX trace", graph.guards, values=values, varying=varying)
 

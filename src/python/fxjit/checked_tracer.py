@@ -48,11 +48,18 @@ class CheckedTracer(NumberAware, fx.Tracer):
 
     def _call_without_proxies(self, function, args, kwargs):
         """A torch function meets only constants, and tensors that are no arguments: what depends on the state of such a
-        tensor, or on the random state, is part of the program."""
+        tensor, or on the random state, is part of the program, and so is the making of a tensor."""
         name = getattr(function, "__name__", "")
-        tensors = any(type(x) in (torch.Tensor, torch.nn.Parameter) for x in pytree.tree_leaves((args, kwargs)))
-        if not tensors and function not in _RANDOM or name in METADATA:
+        if name in METADATA:
             return function(*args, **kwargs)
+        tensors = any(type(x) in (torch.Tensor, torch.nn.Parameter) for x in pytree.tree_leaves((args, kwargs)))
+        if not tensors and function not in _RANDOM:
+            value = function(*args, **kwargs)
+            if not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value)):
+                return value
+            if function is torch.tensor and not value.requires_grad:  # its data is a constant, the tensor is not
+                return self.create_proxy("call_method", "clone", (value,), {})
+            return self.create_proxy("call_function", function, args, kwargs)
         if name in _DATA_READS:
             raise CaptureError(f"{name} reads the data of a tensor that is no argument")
         if function in ITEM_FUNCTIONS:

@@ -7,12 +7,11 @@ import threading
 import warnings
 
 import torch
-from torch.utils import _pytree as pytree
 
 from . import _C
 from .capture import Capture, CaptureError, capture
 from .explanation import Explanation
-from .leaves import constant_key, is_plain_tensor
+from .leaves import constant_key, flatten, is_plain_tensor
 from .numbers import Positions
 from .recording import record
 from .segments import split_at_python_calls
@@ -113,7 +112,7 @@ class Companion:
     def call(self, args, kwargs):
         if is_observed():
             return self.target(*args, **kwargs)
-        leaves, spec = pytree.tree_flatten((args, kwargs))
+        leaves, spec = flatten((args, kwargs))
         kinds = tuple(_TENSOR if is_plain_tensor(x) else type(x) for x in leaves)
         try:
             hash((spec, tuple(constant_key(x) for x, kind in zip(leaves, kinds) if kind is not _TENSOR)))
@@ -199,7 +198,7 @@ class Companion:
             return None
         variant = self.make_variant(captured, leaves)
         self.variants.setdefault(key, []).append(variant)
-        args_spec_is_flat = spec == pytree.tree_flatten((tuple(leaves), {}))[1]
+        args_spec_is_flat = spec == flatten((tuple(leaves), {}))[1]
         programs = variant.size_programs(leaves)
         if args_spec_is_flat and not captured.unwatched and programs is not None and variant.segments is None:
             variant.hot = [_TENSOR if is_plain_tensor(x) else type(x) if i in varying else x

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch.utils import _pytree as pytree
 
 from . import fx
 from .callees import has_hooks
@@ -11,7 +10,7 @@ from .capture import Capture, CaptureError
 from .companion import Companion, is_observed
 from .fx._run import SnapshotInterpreter
 from .inlining import inline_composites
-from .leaves import is_plain_tensor
+from .leaves import flatten, is_plain_tensor
 from .numbers import is_number
 from .state_guards import ModuleGuard
 
@@ -36,7 +35,7 @@ class GraphCompanion(Companion):
     def capture_snapshot(self, snapshot, spec, leaves, varying):
         target = self.target
         plain = all(i in varying or is_plain_tensor(x) for i, x in enumerate(leaves))
-        if not plain or spec != pytree.tree_flatten((tuple(leaves), {}))[1]:
+        if not plain or spec != flatten((tuple(leaves), {}))[1]:
             raise CaptureError("an argument of the graph is no plain tensor, int or float")
         placeholders = [n for n in snapshot.nodes if n.op == "placeholder"]
         if len(placeholders) != len(leaves) or any(n.target.startswith("*") for n in placeholders):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import torch
+from torch.utils import _pytree as pytree
 
 CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
-                  torch.memory_format, type(Ellipsis))
+                  torch.memory_format, torch.Size, type(Ellipsis))
 
 
 def is_plain_tensor(x) -> bool:
     """A Tensor or Parameter that is no subclass and has sizes (a nested one has none)."""
     return (type(x) is torch.Tensor or type(x) is torch.nn.Parameter) and not x.is_nested
+
+
+def flatten(value):
+    """(leaves, structure). A torch.Size is a leaf: pytree would put it together again as a tuple."""
+    return pytree.tree_flatten(value, is_leaf=lambda v: type(v) is torch.Size)
 
 
 def constant_key(value):

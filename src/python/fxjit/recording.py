@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from . import _C, fx
 from .callees import is_torch_function
 from .fx._run import SnapshotInterpreter
-from .leaves import is_plain_tensor
+from .leaves import flatten, is_plain_tensor
 from .segments import why_opaque
 
 # torch.nn modules whose forward hands its input to operators without looking at sizes.
@@ -128,7 +128,7 @@ def structure_of(result):
         return [result], _C.STRUCTURE_SINGLE, None
     if type(result) in (tuple, list) and all(is_plain_tensor(x) for x in result):
         return list(result), _C.STRUCTURE_TUPLE if type(result) is tuple else _C.STRUCTURE_LIST, None
-    leaves, spec = pytree.tree_flatten(result)
+    leaves, spec = flatten(result)
     tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
     constants = [None if isinstance(x, torch.Tensor) else x for x in leaves]
     places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]

@@ -223,6 +223,16 @@ class NoHooks:
         return "global module hooks" if any(GLOBAL_HOOKS) else None
 
 
+class DefaultDType:
+    """Tensors that were made of numbers while tracing have it. Compiled code compares it at each call."""
+
+    def __init__(self):
+        self.old = torch.get_default_dtype()
+
+    def changed(self):
+        return None if torch.get_default_dtype() is self.old else "the default dtype"
+
+
 def restore(modules, state):
     for g in modules:
         for part in g.parts:

@@ -1,0 +1,99 @@
+"""What comes into a compiled call and leaves it besides values: fresh tensors, devices, warnings, tangents, sizes."""
+
+import warnings
+
+import pytest
+import torch
+
+import fxjit
+
+
+def calls(compiled, *args, count=3):
+    with torch.no_grad():
+        return [compiled(*args) for _ in range(count)]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: torch.zeros(3), lambda: torch.tensor([1.0, 2.0]), lambda: torch.arange(3), lambda: torch.eye(2)[0],
+    lambda: torch.full((2,), 7), lambda: torch.linspace(0, 1, 3), lambda: torch.tensor(4)])
+def test_a_tensor_made_by_the_program_is_a_new_one_at_each_call(make):
+    compiled = fxjit.compile(lambda x: (make(), x + 1))
+    for _ in range(4):
+        with torch.no_grad():
+            made, _ = compiled(torch.ones(3))
+        assert torch.equal(made, make()) and made.dtype == make().dtype
+        made.add_(1)
+
+
+def test_writes_to_a_made_tensor_do_not_pile_up():
+    def program(x):
+        total = torch.zeros(3)
+        total += x
+        total[0] = 5
+        return total, torch.zeros(3).add_(x)
+
+    compiled = fxjit.compile(program)
+    for out in calls(compiled, torch.ones(3)):
+        assert torch.equal(out[0], torch.tensor([5.0, 1, 1])) and torch.equal(out[1], torch.ones(3))
+
+
+def test_tensors_made_of_numbers_follow_the_default_dtype():
+    compiled = fxjit.compile(lambda x: (torch.tensor(1.5) * x, torch.ones(2) + x))
+    x = torch.ones(2, dtype=torch.int64)
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        try:
+            torch.set_default_dtype(dtype)
+            assert [t.dtype for out in calls(compiled, x) for t in out] == [dtype] * 6
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: (x + 1).exp(), lambda x: torch.softmax(x, -1), lambda x: torch.zeros(3, 4, device="meta") + x.to("meta")])
+def test_tensors_without_data_stay_so(program):
+    compiled = fxjit.compile(program)
+    x = torch.ones(3, 4, device="meta")
+    for out in calls(compiled, x):
+        assert out.device.type == "meta" and out.shape == (3, 4)
+    if not program(torch.ones(3, 4)).is_meta:
+        for out in calls(compiled, torch.ones(3, 4)):
+            assert torch.equal(out, program(torch.ones(3, 4)))
+
+
+def test_meta_tensors_inside_a_program():
+    compiled = fxjit.compile(lambda x: ((torch.empty(2, 3, device="meta") + 1).relu(), x * 2))
+    for made, doubled in calls(compiled, torch.ones(3)):
+        assert made.is_meta and made.shape == (2, 3) and torch.equal(doubled, torch.full((3,), 2.0))
+
+
+def test_a_dual_tensor_keeps_its_tangent():
+    compiled = fxjit.compile(lambda x: (x * 2).sin())
+    x = torch.randn(5)
+    calls(compiled, x)
+    for _ in range(2):
+        value, tangent = torch.func.jvp(compiled, (x,), (torch.ones(5),))
+        torch.testing.assert_close(tangent, 2 * torch.cos(2 * x))
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones(5))
+            torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(compiled(dual)).tangent, tangent)
+    assert torch.equal(compiled(x), value)
+
+
+def test_warnings_of_compiled_code_are_python_warnings():
+    compiled = fxjit.compile(lambda x: x.var(-1) + 1)
+    x = torch.ones(3, 1)
+    for _ in range(3):
+        with pytest.warns(UserWarning, match="degrees of freedom"):
+            calls(compiled, x, count=1)
+    assert compiled.explain().recorded_calls == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="degrees of freedom"):
+            calls(compiled, x)
+
+
+def test_a_torch_size_stays_one():
+    compiled = fxjit.compile(lambda x, s: (x.shape, x.shape[:1], s.numel(), x.expand(s)))
+    for shape, part, count, wide in calls(compiled, torch.ones(1, 3), torch.Size([2, 3])):
+        assert type(shape) is torch.Size and type(part) is torch.Size and count == 6 and wide.shape == (2, 3)
+    assert not compiled.explain().notes
