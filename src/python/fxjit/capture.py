@@ -63,9 +63,10 @@ class Capture:
     def changed(self):
         return next(filter(None, (g.changed() for g in self.guards)), None)
 
-    def fits(self, tensors) -> bool:
-        """Whether the graph is the program for these tensors."""
-        return all(c.holds(tensors, self.root) for c in self.conditions)
+    def fits(self, leaves) -> bool:
+        """Whether the graph is the program for these flattened arguments."""
+        values = [leaves[i] for i in self.values] if self.conditions else ()
+        return all(c.holds(values, self.root) for c in self.conditions)
 
 
 def _flat_root(target, spec, leaves, values):

@@ -179,8 +179,7 @@ class Companion:
     def variant_for(self, key, spec, leaves, varying):
         if self.variants:
             self.recheck()
-        tensors = [x for x in leaves if is_plain_tensor(x)]
-        variant = next((v for v in self.variants.get(key, ()) if v.captured.fits(tensors)), None)
+        variant = next((v for v in self.variants.get(key, ()) if v.captured.fits(leaves)), None)
         if variant is not None:
             return variant
         if key in self.failures:

@@ -8,6 +8,7 @@ from . import fx
 from .callees import has_hooks
 from .capture import Capture, CaptureError
 from .companion import Companion, is_observed
+from .fx._guard_check import bind_guards, check_guards
 from .fx._run import SnapshotInterpreter
 from .inlining import inline_composites
 from .leaves import flatten, is_plain_tensor
@@ -43,6 +44,8 @@ class GraphCompanion(Companion):
         higher = next((n for n in snapshot.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)), None)
         if higher is not None:  # has no kernel under the recorder's dispatch key
             raise CaptureError(f"{higher.name} calls the higher-order operator {higher.target.name()}")
+        conditions = bind_guards(snapshot, target)
+        check_guards(conditions, leaves, target)
         graph = fx.Graph()
         result = graph.graph_copy(snapshot, {})
         try:
@@ -53,7 +56,7 @@ class GraphCompanion(Companion):
         inline_composites(graph, {placeholders[i]: type(leaves[i]) for i in varying})
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
         return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], "the graph of a GraphModule",
-                       values=list(range(len(leaves))), varying=varying)
+                       conditions, values=list(range(len(leaves))), varying=varying)
 
 
 class SnapshotCompanion(GraphCompanion):

@@ -10,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import fx
+from .fx._guard_check import bind_guards, check_guards
 from .fx.graph import CodeGen, PyTreeCodeGen, PyTreeInfo
 
 __all__ = ["from_exported", "from_torch", "to_torch"]
@@ -42,7 +43,8 @@ def _translate_module(module, kind, memo):
     """`module` as a GraphModule of `kind` (fxjit.fx or torch.fx). One that occurs twice is translated once."""
     if id(module) in memo:
         return memo[id(module)]
-    graph = _translate_graph(module.graph, kind)
+    check = _trace_guards_of(module) if kind is fx else None
+    graph = _translate_graph(module.graph, kind, skipped=_with_attributes(check))
     new = memo[id(module)] = kind.GraphModule(module, graph, type(module).__name__)
     for target in dict.fromkeys(n.target for n in module.graph.nodes if n.op in ("call_module", "get_attr")):
         child = _at(module, target)
@@ -52,6 +54,11 @@ def _translate_module(module, kind, memo):
     new.meta = dict(module.meta)
     for name in module.meta.get("_user_preserved_attributes", ()):
         setattr(new, name, module.meta["_user_preserved_attributes"][name])
+    if check is not None:
+        graph.guards = module.get_submodule(check.target).guards
+        new.recompile()
+    elif kind is torch.fx:
+        _call_guards(new, bind_guards(module.graph, module))
     return new
 
 
@@ -79,12 +86,13 @@ def _install(source, new, target, translated):
         setattr(new, name, translated)
 
 
-def _translate_graph(graph, kind, nodes=None):
+def _translate_graph(graph, kind, nodes=None, skipped=()):
     """`nodes` receives old node -> new node."""
     nodes = {} if nodes is None else nodes
     new_graph = kind.Graph(tracer_cls=None)
     for n in graph.nodes:
-        _copy_node(new_graph, n, nodes)
+        if n not in skipped:
+            _copy_node(new_graph, n, nodes)
     new_graph._codegen = _translate_codegen(graph._codegen, kind)
     return new_graph
 
@@ -121,6 +129,47 @@ def _translate_codegen(codegen, kind):
         return torch.fx.graph.CodeGen()
     torch_info = torch.fx.graph._PyTreeInfo(info.orig_args, info.in_spec, info.out_spec)
     return torch.fx.graph._PyTreeCodeGen(torch_info)
+
+
+class TraceGuards(torch.nn.Module):
+    """forward(*values): GuardError unless the guards hold. values: those of the placeholders, then of `attributes`."""
+
+    _is_impure = True  # nobody uses its result
+
+    def __init__(self, guards, inputs, attributes):
+        super().__init__()
+        self.guards = guards
+        places = {path: (len(inputs) + i, path) for i, path in enumerate(attributes)}
+        self._bound = [g.bound_to({name: (i, name) for i, name in enumerate(inputs)}, places) for g in guards]
+
+    def forward(self, *values):
+        check_guards(self._bound, values, None)
+
+
+def _call_guards(module, guards):
+    """Makes a torch.fx.GraphModule check guards, by a call in its graph: torch.fx knows of none."""
+    if not guards:
+        return
+    graph, name = module.graph, "_trace_guards"
+    while hasattr(module, name):
+        name += "_"
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
+    attributes = list(dict.fromkeys(path for g in guards for path in g.attributes()))
+    module.add_module(name, TraceGuards(guards, [n.target.lstrip("*") for n in inputs], attributes))
+    with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
+        graph.call_module(name, (*inputs, *map(graph.get_attr, attributes)))
+    module.recompile()
+
+
+def _trace_guards_of(module):
+    """The node that calls what _call_guards has put there, or None."""
+    calls = (n for n in module.graph.nodes if n.op == "call_module")
+    return next((n for n in calls if isinstance(_at(module, n.target), TraceGuards)), None)
+
+
+def _with_attributes(check):
+    """The node, and the attributes that only it reads."""
+    return () if check is None else {check, *(i for i in check.all_input_nodes if i.op == "get_attr" and len(i.users) == 1)}
 
 
 # ---- torch.export ----

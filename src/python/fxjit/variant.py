@@ -27,16 +27,19 @@ class Variant:
 
     def size_programs(self, leaves):
         """The captured graph's guards for the hot call; None where it cannot check them."""
-        inputs, programs = self.inputs(leaves), []
+        inputs, programs, c = self.inputs(leaves), [], self.captured
+        tensors = [k for k, i in enumerate(c.values) if i not in c.varying]  # placeholders, in the order of `inputs`
 
-        def position(path):
-            owner, name = _owner(self.captured.root, path)
+        def position(leaf):
+            if leaf[0] == "input":
+                return tensors.index(leaf[1]) if leaf[1] in tensors else None
+            owner, name = _owner(c.root, leaf[1])
             tables = [id(t) for t in (owner._parameters, owner._buffers, owner.__dict__)]
             found = (i for i, (d, k) in enumerate(self.attributes) if k == name and id(d) in tables)
             i = next(found, None)
             return None if i is None else len(inputs) - len(self.attributes) + i
 
-        for guard in self.captured.conditions:
+        for guard in c.conditions:
             made = guard.size_programs(inputs, position)
             if made is None:
                 return None

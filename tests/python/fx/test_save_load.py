@@ -170,7 +170,7 @@ ATTACKS = {
     "a hook": ("module.fx", b'"padding_mode": "circular"', b'"_forward_hooks": {1: @name("torch:relu")}'),
     "a dunder": ("module.fx", b'"padding_mode": "circular"', b'"__class__": 1'),
     "a class name": ("module.fx", b'"class": "Net"', b'"class": 5'),
-    "a version": ("module.fx", b'"version": 1', b'"version": 2'),
+    "a version": ("module.fx", b'"version": 1', b'"version": 3'),
     "a kind": ("module.fx", b"fxjit.GraphModule", b"something else"),
     "a format": ("module.fx", b"fx 1\n", b"fx 9\n"),
     "a module of its own": ("module.fx", b'"modules": {"0": 0', b'"modules": {"0": 99'),

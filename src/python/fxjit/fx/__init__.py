@@ -9,6 +9,7 @@ from .proxy import Attribute, GraphAppendingTracer, Proxy, TraceError, TracerBas
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, is_always_leaf, is_fx_tracing, symbolic_trace, wrap
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
+from ._guard_check import GuardError
 from .serialization import FormatError, add_safe_globals, load, parse_text, print_text, save
 from .subgraph_rewriter import replace_pattern
 from . import _pickle, _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
@@ -45,6 +46,7 @@ __all__ = [
     "Graph",
     "GraphAppendingTracer",
     "GraphModule",
+    "GuardError",
     "Interpreter",
     "Node",
     "PH",

@@ -30,10 +30,13 @@ _INTEGER_OPERATIONS = {
 
 
 class Guard:
-    """str(guard) is the condition; holds(values, root) evaluates it for values of the graph's placeholders."""
+    """str(guard) is the condition; holds(values, root) evaluates it for values of the graph's placeholders.
 
-    def __init__(self, expression):
-        self.expression = expression
+    place: (file, line) of the decision, or None; traced: what was decided upon, as {name: text}
+    """
+
+    def __init__(self, expression, place=None, traced=None):
+        self.expression, self.place, self.traced = expression, place, traced or {}
 
     def __str__(self):
         return render(self.expression)
@@ -49,27 +52,49 @@ class Guard:
     def holds(self, values, root=None):
         """values: one per placeholder, in order; root: the module whose attributes the graph reads."""
         try:
-            return bool(_evaluate(self.expression, values, root))
+            return bool(evaluate(self.expression, values, root))
         except Exception:  # noqa: BLE001 - inputs of another structure: it does not hold
             return False
 
     def reads_inputs(self):
         """False for what holds in any case."""
-        return any(True for _ in _tensors(self.expression, lambda path: path))
+        return any(True for _ in _leaves(self.expression))
+
+    def attributes(self):
+        """Paths of the attributes that the guard reads."""
+        return [leaf[1] for leaf in _leaves(self.expression) if leaf[0] == "attribute"]
+
+    def bound_to(self, inputs, attributes=None):
+        """The guard on other inputs, {name: (position, name)}; None where one is missing. attributes: the same for paths of
+        attributes that are inputs there."""
+        new = {}
+        for leaf in _leaves(self.expression):
+            if leaf[0] == "attribute":
+                new[leaf] = leaf if attributes is None else ("input", *attributes[leaf[1]])
+            elif leaf[2] in inputs:
+                new[leaf] = ("input", *inputs[leaf[2]])
+            else:
+                return None
+        return Guard(_moved(self.expression, new), self.place, self.traced)
+
+    def subjects(self, values, root):
+        """What the guard reads, as {name: text}; other arguments as above."""
+        return {leaf[-1]: describe(evaluate(leaf, values, root)) for leaf in _leaves(self.expression)}
 
     def size_programs(self, inputs, position):
         """The guard for calls that pass no Python code: a list of conditions on sizes, in the postfix form of
         src/python/size_guard.h. Empty where dtypes, devices and ranks tell, which compiled code compares anyway; None
         where sizes do not tell. Where they do but not by integer arithmetic, the sizes are those of `inputs`.
 
-        inputs: the tensors of the call, arguments and then attributes; position: path of an attribute → its index
+        inputs: the tensors of the call, arguments and then attributes; position: ("input", …) or ("attribute", …) → the
+        index of this tensor, or None
         """
         reads = set(_reads(self.expression))
         if not reads <= _COMPARED | _OF_SIZES:
             return None
         if reads <= _COMPARED:
             return []
-        tensors = sorted(set(_tensors(self.expression, position)))
+        tensors = {position(leaf) for leaf in _leaves(self.expression)}
         if any(i is None or not isinstance(inputs[i], torch.Tensor) for i in tensors):
             return None
         code = []
@@ -77,7 +102,7 @@ class Guard:
             return [code]
         return [
             [(operation, i, d), ("c", 0, value), ("=", 0, 0)]
-            for i in tensors
+            for i in sorted(tensors)
             for operation, d, value in [("d", 0, inputs[i].dim()), *(("s", d, n) for d, n in enumerate(inputs[i].shape))]
         ]
 
@@ -88,31 +113,42 @@ _OF_SIZES = frozenset("size shape numel nelement stride is_contiguous".split())
 
 
 def _reads(e):
-    if isinstance(e, tuple) and e and e[0] in ("size", "read", "method") and _is_tensor_leaf(e[1]):
+    if isinstance(e, tuple) and e and e[0] in ("size", "read", "method") and _is_leaf(e[1]):
         yield "size" if e[0] == "size" else e[2]
         yield from _reads(e[2:])
-    elif _is_tensor_leaf(e):
+    elif _is_leaf(e):
         yield "value"
     elif isinstance(e, (tuple, list)):
         for part in e:
             yield from _reads(part)
 
 
-def _is_tensor_leaf(e):
+def _is_leaf(e):
     return isinstance(e, tuple) and len(e) > 1 and e[0] in ("input", "attribute")
 
 
-def _tensors(e, position):
-    if _is_tensor_leaf(e):
-        yield e[1] if e[0] == "input" else position(e[1])
+def _leaves(e):
+    if _is_leaf(e):
+        yield e
     elif isinstance(e, (tuple, list)):
         for part in e:
-            yield from _tensors(part, position)
+            yield from _leaves(part)
 
 
-def _evaluate(e, values, root):
+def _moved(e, leaves):
+    if _is_leaf(e):
+        return leaves[e]
+    return tuple(_moved(part, leaves) for part in e) if type(e) is tuple else e
+
+
+def _call(function, args, kwargs):
+    return function(*args, **kwargs)
+
+
+def evaluate(e, values, root, call=_call):
+    """The value of an expression. call(function, args, kwargs): how functions are called."""
     def arguments(part):
-        return tuple(_evaluate(a, values, root) for a in part)
+        return tuple(evaluate(a, values, root, call) for a in part)
 
     kind = e[0]
     if kind == "constant":
@@ -124,12 +160,21 @@ def _evaluate(e, values, root):
     if kind == "tuple":
         return arguments(e[1])
     if kind == "size":
-        return _evaluate(e[1], values, root).size(e[2])
+        return evaluate(e[1], values, root, call).size(e[2])
     if kind == "read":
-        return getattr(_evaluate(e[1], values, root), e[2])
+        return getattr(evaluate(e[1], values, root, call), e[2])
     if kind == "method":
-        return getattr(_evaluate(e[1], values, root), e[2])(*arguments(e[3]), **e[4])
-    return e[1](*arguments(e[2]), **e[3])
+        return getattr(evaluate(e[1], values, root, call), e[2])(*arguments(e[3]), **e[4])
+    return call(e[1], arguments(e[2]), e[3])
+
+
+def describe(value):
+    """A tensor by element type and sizes, anything else as it prints."""
+    if isinstance(value, torch.Tensor):
+        where = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}{where}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
 
 
 def render(e, inner=False):
@@ -166,8 +211,8 @@ def _integer_code(e, position, code):
     if kind == "constant" and type(e[1]) in (int, bool) and abs(e[1]) < 2**62:
         code.append(("c", 0, int(e[1])))
         return True
-    if kind in ("size", "method") and _is_tensor_leaf(e[1]) and (kind == "size" or e[2] == "dim"):
-        index = e[1][1] if e[1][0] == "input" else position(e[1][1])
+    if kind in ("size", "method") and _is_leaf(e[1]) and (kind == "size" or e[2] == "dim"):
+        index = position(e[1])
         code.append(("s", index, e[2]) if kind == "size" else ("d", index, 0))
         return True
     if kind == "call" and e[1] in _INTEGER_OPERATIONS and len(e[2]) == 2 and not e[3]:

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from .._C import Attribute, Proxy, find_proxy
 from . import _helpers
+from ._frames import user_frame
 from ._guard_maker import GuardMaker, shape_base
 from ._values import METADATA, Unknown, Values
 
@@ -84,10 +85,23 @@ class Knowledge:
         return value
 
     def _note(self, guards):
-        self.guards.update((guard, None) for guard in guards if guard.reads_inputs())
+        guards = [g for g in guards if g.reads_inputs()]
+        if guards and (frame := user_frame()) is not None:
+            for guard in guards:
+                guard.place = (frame.f_code.co_filename, frame.f_lineno)
+        self.guards.update((guard, None) for guard in guards)
 
     def note_identity(self, node, value):
-        self._note(self._maker.identity(node, value))
+        """Of an input, whose value the program is given as it is."""
+        self.guards.update((guard, None) for guard in self._maker.identity(node, value))
+
+    def described_guards(self):
+        """The guards, each with what it was decided upon."""
+        if self.guards:
+            examples = [self.values.examples.get(n) for n in self.tracer.graph.find_nodes(op="placeholder")]
+            for guard in self.guards:
+                guard.traced = guard.subjects(examples, self.tracer.root)
+        return list(self.guards)
 
     def to_bool(self, proxy):
         value = self.values.of(proxy.node)

@@ -5,11 +5,12 @@ import torch
 
 from .._C import Node, map_aggregate
 from ._codec import Codec
+from ._guards import Guard
 from ._safe_names import safe_table
 from .graph import Graph
 from .graph_module import GraphModule, _Attributes
 
-_UNPICKLED = ("_graph", "_snapshot", "_executor")
+_UNPICKLED = ("_graph", "_snapshot")
 
 
 class _Reference:
@@ -68,6 +69,7 @@ def _reduce_graph(self):
         "tracer_cls": cls if cls and "<locals>" not in cls.__qualname__ else None,
         "extras": self._tracer_extras,
         "fields": self._co_fields,
+        "guards": [(pack(g.expression), g.place, g.traced) for g in self.guards],
     }
     return type(self), (), state
 
@@ -84,6 +86,8 @@ def _set_graph_state(self, state):
         nodes.append(node)
     self._codegen, self._tracer_cls = state["codegen"], state["tracer_cls"]
     self._tracer_extras, self._co_fields = state["extras"], state["fields"]
+    unpack = lambda a: map_aggregate(a, lambda leaf: _unpack(leaf, ()))  # noqa: E731
+    self.guards = [Guard(unpack(e), place, traced) for e, place, traced in state.get("guards", ())]
 
 
 def _reduce_node(self):

@@ -279,7 +279,7 @@ class Tracer(TracerBase):
             annotation = inspect.get_annotations(inspect.unwrap(fn)).get("return")
             self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=annotation)
         self.submodule_paths = None
-        self.guards = list(self.knowledge.guards) if self.knowledge is not None else []
+        self.guards = self.knowledge.described_guards() if self.knowledge is not None else []
         self.graph.guards = self.guards
         return self.graph
 

@@ -64,7 +64,9 @@ class PyTreeCodeGen(CodeGen):
 class Graph(_C.Graph):
     """A program as a list of nodes in the order of execution.
 
-    guards: conditions on the inputs under which the graph is the traced program; see Tracer.trace.
+    guards: conditions on the inputs under which the graph is the traced program; see Tracer.trace. They are checked
+    wherever the graph is run and go with copies of it, edits or not: who knows better sets `guards = []`, which takes
+    effect at recompile().
     """
 
     guards = ()
@@ -119,6 +121,16 @@ class Graph(_C.Graph):
 
     def process_outputs(self, out):
         return self._codegen.process_outputs(out)
+
+    def graph_copy(self, g, val_map, return_output_node=False):
+        """Copies the nodes of `g` but its output to the insertion point, and returns what its output is here, together
+        with that output node if `return_output_node`. val_map: a dict from nodes to what stands for them, which is
+        filled. Into a graph without inputs the guards of `g` come along with its inputs."""
+        guards = getattr(g, "guards", ())
+        if guards and not self.find_nodes(op="placeholder"):
+            if not val_map or not any(n in val_map for n in g.find_nodes(op="placeholder")):
+                self.guards = [*self.guards, *guards]
+        return super().graph_copy(g, val_map, return_output_node)
 
     def set_codegen(self, codegen):
         self._codegen = codegen

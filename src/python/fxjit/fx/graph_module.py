@@ -10,6 +10,7 @@ import types
 import torch
 
 from .._C import find_proxy, generic_code
+from ._guard_check import bind_guards
 from ._readable import readable
 from ._run import REQUIRED, Retracer
 from .graph import Graph
@@ -77,8 +78,8 @@ class GraphModule(torch.nn.Module):
         snapshot = graph._snapshot()
         snapshot._codegen = graph._codegen
         snapshot._tracer_cls, snapshot._co_fields = graph._tracer_cls, graph._co_fields
+        snapshot._executor, snapshot.guards = None, bind_guards(graph, self)
         self.__dict__["_snapshot"] = snapshot
-        self.__dict__.pop("_executor", None)
         type(self).forward = _make_forward(graph)
         for _, child in self.named_children():
             if isinstance(child, GraphModule):
@@ -87,7 +88,7 @@ class GraphModule(torch.nn.Module):
     @property
     def code(self):
         """LLVM IR: the generic form of forward, then each specialisation under its heading."""
-        executor = self.__dict__.get("_executor")
+        executor = self._snapshot._executor
         return generic_code(self._snapshot) + (executor.specialised_code() if executor is not None else "")
 
     def _run(self, args):
@@ -95,11 +96,11 @@ class GraphModule(torch.nn.Module):
         itself like a compiled callable, with default options."""
         if find_proxy(args) is not None:
             return Retracer(self, self._snapshot).run_parameters(args)
-        executor = self.__dict__.get("_executor")
+        executor = self._snapshot._executor  # kept there: a module that wrote to its own dict would look changed
         if executor is None:
             from ..graph_companion import snapshot_executor
 
-            executor = self.__dict__["_executor"] = snapshot_executor(self)
+            executor = self._snapshot._executor = snapshot_executor(self)
         return executor(*args)
 
     # ---- from and to torch ----
@@ -215,7 +216,7 @@ class GraphModule(torch.nn.Module):
     def __deepcopy__(self, memo):
         new = type(self).__new__(type(self))
         memo[id(self)] = new
-        state = {k: v for k, v in self.__dict__.items() if k not in ("_snapshot", "_executor")}
+        state = {k: v for k, v in self.__dict__.items() if k != "_snapshot"}
         attributes = _Attributes(copy.deepcopy(state, memo))
         self._deepcopy_init()(new, attributes, attributes.__dict__["_graph"])
         type(new).__name__ = type(self).__name__

@@ -6,6 +6,7 @@ import inspect
 import torch.fx.traceback as fx_traceback
 
 from .._C import map_aggregate, map_arg
+from ._guard_check import bind_guards, check_guards
 from .graph import Graph
 from .proxy import Proxy
 
@@ -37,9 +38,12 @@ class Interpreter:
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self.args_iter = iter(args)
+        unchecked = bind_guards(self.graph, self.module)
         for node in self.graph.nodes:
             if node in self.env:
                 continue
+            if unchecked and node.op != "placeholder":
+                unchecked = self._check(unchecked)
             try:
                 self.env[node] = self.run_node(node)
             except Exception as e:
@@ -52,6 +56,14 @@ class Interpreter:
             if node.op == "output":
                 value = self.env[node]
                 return self.graph.process_outputs(value) if enable_io_processing else value
+
+    def _check(self, guards):
+        """Checks the guards of the graph once all its inputs have values; returns those that are to be checked yet."""
+        inputs = self.graph.find_nodes(op="placeholder")
+        if not all(n in self.env for n in inputs):
+            return guards
+        check_guards(guards, [self.env[n] for n in inputs], self.module)
+        return ()
 
     def _explain(self, node, error):
         note = f"While executing {node.format_node()}"
@@ -159,6 +171,7 @@ class Transformer(Interpreter):
         super().__init__(module)
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
+        self.new_graph.guards = module.graph.guards
 
         class TransformerTracer(Tracer):
             def __init__(self, graph):
@@ -171,6 +184,9 @@ class Transformer(Interpreter):
 
         self.tracer = TransformerTracer(self.new_graph)
         self.tracer.root = module
+
+    def _check(self, guards):
+        return ()  # inputs are proxies; the new graph has the same guards
 
     def placeholder(self, target, args, kwargs):
         default = args[0] if args else inspect.Signature.empty

@@ -12,18 +12,20 @@ import torch
 
 from .. import _C
 from ._codec import Codec, check_graph
-from ._safe_names import FormatError, add_safe_globals, global_name
+from ._guards import Guard
+from ._safe_names import FormatError, add_safe_globals, check_method, global_name
 from .graph import CodeGen
 from .graph_module import GraphModule, _Attributes
 
 __all__ = ["FormatError", "add_safe_globals", "load", "parse_text", "print_text", "save"]
 
 VERSION = 1
+VERSION_WITH_GUARDS = 2  # who does not know guards must not run the graph without them
 _KIND = "fxjit.GraphModule"
 _MODULE_KEYS = frozenset(vars(torch.nn.Module()))
 _HOOKS = tuple(key for key in _MODULE_KEYS if key.endswith("_hooks"))
 _GRAPH_MODULE_KEYS = frozenset(
-    "_graph _snapshot _executor _tracer_cls _tracer_extras _replace_hooks _create_node_hooks _erase_node_hooks "
+    "_graph _snapshot _tracer_cls _tracer_extras _replace_hooks _create_node_hooks _erase_node_hooks "
     "_deepcopy_hooks shape_env meta _is_replica".split()
 )
 # Lists of the parameters that are saved anyway, and weak references to them.
@@ -77,7 +79,8 @@ def save(gm, path, globals=None):  # noqa: A002
     modules, graphs = [], {}
     with _format_errors(""):
         _describe(gm, "", {}, modules, graphs, codec)
-        text = _C.print_text({"format": {"kind": _KIND, "version": VERSION}, "modules": modules}, graphs, codec)
+        version = VERSION_WITH_GUARDS if any("guards" in entry for entry in modules) else VERSION
+        text = _C.print_text({"format": {"kind": _KIND, "version": version}, "modules": modules}, graphs, codec)
         rows, storages = _describe_tensors(codec.tensors)
         tensors = _C.print_text({"tensors": rows}, {}, codec)
     writer = torch._C.PyTorchFileWriter(path if hasattr(path, "write") else str(path))
@@ -116,6 +119,8 @@ def _describe(module, path, done, modules, graphs, codec):
             raise FormatError(f"module {path!r} has a calling convention of its own, which is not saved: pickle it")
         entry["graph"] = str(len(graphs))
         graphs[entry["graph"]] = module.graph
+        if module.graph.guards:
+            entry["guards"] = [(g.expression, g.place, g.traced) for g in module.graph.guards]
     modules.append(entry)
     done[id(module)] = len(modules) - 1
     return len(modules) - 1
@@ -184,8 +189,8 @@ def _load(archive, globals):  # noqa: A002
     header = values.get("format")
     if not isinstance(header, dict) or header.get("kind") != _KIND:
         raise FormatError("this file holds no GraphModule")
-    if header.get("version") != VERSION:
-        raise FormatError(f"format {header.get('version')!r}: this version of fxjit reads {VERSION}")
+    if header.get("version") not in (VERSION, VERSION_WITH_GUARDS):
+        raise FormatError(f"format {header.get('version')!r}: this version of fxjit reads {VERSION} and {VERSION_WITH_GUARDS}")
     for graph in graphs.values():
         check_graph(graph, codec)
     built = []
@@ -250,6 +255,7 @@ def _build(entry, built, graphs, codec):
         raise FormatError("a parameter that is a plain tensor")
     state["_non_persistent_buffers_set"].update(n for n in entry["not_persistent"] if n in state["_buffers"])
     if "graph" in entry:
+        graphs[entry["graph"]].guards = [_guard(codec, *map(thaw, row)) for row in entry.get("guards", ())]
         return _build_graph_module(entry, state, graphs[entry["graph"]])
     cls = _module_class(entry["class"], codec)
     _add_plain(state, entry["plain"], cls)
@@ -258,6 +264,32 @@ def _build(entry, built, graphs, codec):
     if isinstance(module, torch.nn.RNNBase):
         module._init_flat_weights()
     return module
+
+
+def _guard(codec, expression, place, traced):
+    with _format_errors("a guard: "):
+        _check_expression(expression, codec)
+    return Guard(expression, place, traced)
+
+
+def _check_expression(e, codec):
+    """A guard may read and call what a graph may."""
+    operands = _OPERANDS[e[0]](e)
+    if e[0] == "read" and (not isinstance(e[2], str) or e[2].startswith("_")):
+        raise FormatError(f"a guard reads {e[2]!r}")
+    if e[0] == "method":
+        check_method(e[2], codec.extra)
+    if e[0] == "call" and not callable(e[1]):
+        raise FormatError(f"a guard calls {e[1]!r}")
+    for operand in operands:
+        _check_expression(operand, codec)
+
+
+# What an expression of a guard is made of, by its kind (see _guards).
+_OPERANDS = {
+    "constant": lambda e: (), "input": lambda e: (), "attribute": lambda e: (), "tuple": lambda e: e[1],
+    "size": lambda e: e[1:2], "read": lambda e: e[1:2], "method": lambda e: (e[1], *e[3]), "call": lambda e: e[2],
+}  # fmt: skip
 
 
 def _index(i, values):

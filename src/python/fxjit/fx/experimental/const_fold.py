@@ -137,7 +137,7 @@ def _changes_with_calls(module):
 def _without_constants(old, constant, read, name):
     """The graph with an attribute (its items, where it has several) in place of the nodes in `read`."""
     graph, env = Graph(), {}
-    graph._codegen = old._codegen
+    graph._codegen, graph.guards = old._codegen, old.guards
     folded = None
     for node in old.nodes:
         if node in read:
@@ -160,7 +160,7 @@ def _without_constants(old, constant, read, name):
 def _extended(module, name, value):
     """A module that has all attributes of `module`, and one more."""
     root = torch.nn.Module()
-    root.__dict__.update({k: v for k, v in module.__dict__.items() if k not in ("_snapshot", "_executor", "_graph")})
+    root.__dict__.update({k: v for k, v in module.__dict__.items() if k not in ("_snapshot", "_graph")})
     for table in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
         root.__dict__[table] = module.__dict__[table].copy()
     setattr(root, name, value)

@@ -46,6 +46,7 @@ def split_module(
         if qualname_map is not None:
             called = {n.target for n in part.find_nodes(op="call_module")}
             qualname_map.update((f"{name}.{new}", old) for new, old in part_targets.items() if new in called)
+    graph.guards = m.graph.guards
     return GraphModule(attributes, graph)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .._guard_check import guards_on
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
@@ -89,6 +90,7 @@ class _TagSplitter:
                 self.assign(node)
         if output is None:
             raise RuntimeError("Graph had no output node!")
+        self.main.guards = guards_on(self.gm.graph, {n: self.in_main[n] for n in self.in_main if n.op == "placeholder"})
         return output
 
     def assign(self, node):
