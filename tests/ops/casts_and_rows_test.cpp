@@ -11,9 +11,6 @@ namespace {
 using kernel::Kernel;
 using ops::Value;
 
-constexpr DType kTypes[] = {DType::UInt8, DType::Int8,    DType::Int16,   DType::Int32,    DType::Int64,
-                            DType::Bool,  DType::Float16, DType::Float32, DType::BFloat16, DType::Float64};
-
 TEST(Casts, BetweenAllTypes) {
   for (DType from : kTypes) {
     std::vector<Value> set = ops::samples(ops::Samples::All, from);

@@ -13,6 +13,10 @@
 
 namespace fxjit::testing {
 
+// What the rows are tried in.
+inline constexpr DType kTypes[] = {DType::UInt8, DType::Int8,    DType::Int16,   DType::Int32,    DType::Int64,
+                                   DType::Bool,  DType::Float16, DType::Float32, DType::BFloat16, DType::Float64};
+
 // "avx512" and "avx2", as far as this machine runs them.
 std::vector<std::string> kernel_targets();
 

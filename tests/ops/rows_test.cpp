@@ -46,9 +46,6 @@ std::vector<std::vector<Value>> sets_of(const ops::OpRow& row, DType t) {
   return out;
 }
 
-constexpr DType kTypes[] = {DType::UInt8, DType::Int8,    DType::Int16,   DType::Int32,    DType::Int64,
-                            DType::Bool,  DType::Float16, DType::Float32, DType::BFloat16, DType::Float64};
-
 class EveryRow : public ::testing::TestWithParam<ops::OpRow> {};
 
 TEST_P(EveryRow, Contiguous) {

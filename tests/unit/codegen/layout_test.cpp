@@ -9,7 +9,7 @@
 namespace fxjit::test {
 namespace {
 
-constexpr const char* kTypes[] = {"f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8"};
+constexpr const char* kTypeNames[] = {"f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8"};
 constexpr int64_t kSizes[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 100, 129, 4095, 4096, 4097, 9000};
 
 // y = x * w + x over one axis with these classes of x, w and y.
@@ -21,7 +21,7 @@ std::string text_of(const std::string& t, const std::string& axes, const std::st
 }
 
 TEST(Layout, OneAxis) {
-  for (const char* t : kTypes) {
+  for (const char* t : kTypeNames) {
     for (const char* classes : {"unit unit unit", "unit zero unit", "any unit unit", "unit any any", "zero any unit"}) {
       const std::string c = classes;
       const size_t first = c.find(' '), second = c.rfind(' ');
@@ -176,7 +176,7 @@ TEST(Schedule, OptionsAreThoseOfTheHooks) {
 }
 
 TEST(Schedule, BlocksAreWholeLines) {
-  for (const char* t : kTypes) {
+  for (const char* t : kTypeNames) {
     const kernel::Kernel k = kernel::parse(text_of(t, "parallel", "unit", "unit", "unit"));
     const codegen::Schedule s = codegen::choose_schedule(k);
     EXPECT_EQ(s.block * size_of(k.buffers[2].dtype) % 64, 0u);

@@ -13,12 +13,12 @@ using testing::same;
 
 at::Tensor chain(at::Tensor x, at::Tensor y) { return ((x * 2 + y).relu() - 0.5).abs(); }
 
-class Function : public ::testing::Test {
+class CompileFunction : public ::testing::Test {
  protected:
   c10::NoGradGuard no_grad;
 };
 
-TEST_F(Function, LaterCallsRunCompiledCodeAndEqualEager) {
+TEST_F(CompileFunction, LaterCallsRunCompiledCodeAndEqualEager) {
   auto f = compile(chain);
   for (int i = 0; i < 3; ++i) {
     at::Tensor x = at::randn({5, 7}), y = at::randn({5, 7});
@@ -32,7 +32,7 @@ TEST_F(Function, LaterCallsRunCompiledCodeAndEqualEager) {
   EXPECT_EQ(r.specialisations[0].kernels.size(), 1u) << to_string(r);
 }
 
-TEST_F(Function, NewSizeCompilesNoKernelAgain) {
+TEST_F(CompileFunction, NewSizeCompilesNoKernelAgain) {
   auto f = compile([](at::Tensor x) { return (x.sigmoid() * x).tanh(); });
   for (int64_t n : {64, 100, 7, 333}) {
     at::Tensor x = at::randn({n});
@@ -45,7 +45,7 @@ TEST_F(Function, NewSizeCompilesNoKernelAgain) {
     for (const driver::KernelReport& k : r.specialisations[i].kernels) EXPECT_TRUE(k.cached) << to_string(r);
 }
 
-TEST_F(Function, TheLeastRecentlyUsedSpecialisationGoes) {
+TEST_F(CompileFunction, TheLeastRecentlyUsedSpecialisationGoes) {
   Options options;
   options.max_specialisations = 2;
   auto f = compile([](at::Tensor x) { return x + 1; }, options);
@@ -57,7 +57,7 @@ TEST_F(Function, TheLeastRecentlyUsedSpecialisationGoes) {
   }
 }
 
-TEST_F(Function, InputsThatKeepChangingAreSaidAndStayRight) {
+TEST_F(CompileFunction, InputsThatKeepChangingAreSaidAndStayRight) {
   Options options;
   options.max_specialisations = 1;
   auto f = compile([](at::Tensor x) { return x * 3; }, options);
@@ -70,7 +70,7 @@ TEST_F(Function, InputsThatKeepChangingAreSaidAndStayRight) {
   EXPECT_NE(r.fallbacks[0].reason.find("max_specialisations"), std::string::npos) << to_string(r);
 }
 
-TEST_F(Function, StructuresComeBackAsTheyWere) {
+TEST_F(CompileFunction, StructuresComeBackAsTheyWere) {
   auto f = compile([](at::Tensor x) {
     return std::tuple(x + 1, std::vector<at::Tensor>{x * 2, x * 3}, x.size(0), std::optional<at::Tensor>());
   });
@@ -89,7 +89,7 @@ TEST_F(Function, StructuresComeBackAsTheyWere) {
   EXPECT_EQ(n, 6);
 }
 
-TEST_F(Function, ResultsAliasAsInEager) {
+TEST_F(CompileFunction, ResultsAliasAsInEager) {
   auto f = compile([](at::Tensor x) { return std::pair(x, x.view({-1})); });
   for (int i = 0; i < 3; ++i) {
     at::Tensor x = at::randn({2, 3});
@@ -100,7 +100,7 @@ TEST_F(Function, ResultsAliasAsInEager) {
   }
 }
 
-TEST_F(Function, MutationsAreSeenAndCounted) {
+TEST_F(CompileFunction, MutationsAreSeenAndCounted) {
   auto program = [](at::Tensor x) {
     x.add_(1).mul_(2);
     return x.sum();
@@ -116,7 +116,7 @@ TEST_F(Function, MutationsAreSeenAndCounted) {
   }
 }
 
-TEST_F(Function, OutputsAreFreshAndResizable) {
+TEST_F(CompileFunction, OutputsAreFreshAndResizable) {
   auto f = compile([](at::Tensor x) { return x + 1; });
   at::Tensor x = at::randn({16});
   f(x);
@@ -127,7 +127,7 @@ TEST_F(Function, OutputsAreFreshAndResizable) {
   EXPECT_TRUE(same(b, x + 1));
 }
 
-TEST_F(Function, ErrorsAreEagers) {
+TEST_F(CompileFunction, ErrorsAreEagers) {
   auto f = compile(chain);
   at::Tensor x = at::randn({3}), y = at::randn({4});
   f(x, x);
@@ -149,7 +149,7 @@ TEST_F(Function, ErrorsAreEagers) {
   EXPECT_TRUE(same(f(x, x), chain(x, x)));
 }
 
-TEST_F(Function, ExceptionsKeepTheirType) {
+TEST_F(CompileFunction, ExceptionsKeepTheirType) {
   struct Mine : std::exception {};
   bool raise = true;
   auto f = compile([&](at::Tensor x) {
@@ -161,7 +161,7 @@ TEST_F(Function, ExceptionsKeepTheirType) {
   EXPECT_TRUE(same(f(at::ones({2})), at::ones({2}) + 1));
 }
 
-TEST_F(Function, WrongNumbersOfArgumentsAreTypeErrors) {
+TEST_F(CompileFunction, WrongNumbersOfArgumentsAreTypeErrors) {
   auto f = compile(chain);
   at::Tensor x = at::ones({2});
   EXPECT_THROW(f(x), TypeError);
@@ -172,7 +172,7 @@ TEST_F(Function, WrongNumbersOfArgumentsAreTypeErrors) {
   EXPECT_THROW(plain(x), TypeError);
 }
 
-TEST_F(Function, DataReadsRunEagerlyAndSayWhy) {
+TEST_F(CompileFunction, DataReadsRunEagerlyAndSayWhy) {
   auto f = compile([](at::Tensor x) { return x.sum().item<double>() > 0 ? x + 1 : x - 1; });
   for (double v : {1.0, -1.0, 2.0}) {
     at::Tensor x = at::full({3}, v);
@@ -184,7 +184,7 @@ TEST_F(Function, DataReadsRunEagerlyAndSayWhy) {
   EXPECT_NE(to_string(r).find("item"), std::string::npos) << to_string(r);
 }
 
-TEST_F(Function, CapturedTensorsRunEagerlyAndStayRight) {
+TEST_F(CompileFunction, CapturedTensorsRunEagerlyAndStayRight) {
   at::Tensor w = at::ones({3});
   auto f = compile([&w](at::Tensor x) { return x * w; });
   at::Tensor x = at::randn({3});
@@ -194,7 +194,7 @@ TEST_F(Function, CapturedTensorsRunEagerlyAndStayRight) {
   EXPECT_TRUE(f.explain().specialisations.empty());
 }
 
-TEST_F(Function, StrictMakesFallbacksErrors) {
+TEST_F(CompileFunction, StrictMakesFallbacksErrors) {
   Options options;
   options.strict = true;
   auto f = compile([](at::Tensor x) { return x.item<double>() > 0 ? x : -x; }, options);
@@ -205,7 +205,7 @@ TEST_F(Function, StrictMakesFallbacksErrors) {
   EXPECT_TRUE(same(g(at::ones({2})), at::ones({2}) + 1));
 }
 
-TEST_F(Function, BadInputGivesEagersResult) {
+TEST_F(CompileFunction, BadInputGivesEagersResult) {
   auto f = compile(chain);
   at::Tensor a = at::randn({4, 6}), b = at::randn({4, 6});
   f(a, b);
@@ -234,7 +234,7 @@ TEST_F(Function, BadInputGivesEagersResult) {
   }
 }
 
-TEST_F(Function, OverlappingMemoryThatIsWrittenGivesEagersResult) {
+TEST_F(CompileFunction, OverlappingMemoryThatIsWrittenGivesEagersResult) {
   auto program = [](at::Tensor x, at::Tensor y) { return x.add_(y); };
   auto f = compile(program);
   f(at::ones({6}), at::ones({6}));
@@ -262,7 +262,7 @@ TEST_F(Function, OverlappingMemoryThatIsWrittenGivesEagersResult) {
   EXPECT_TRUE(same(same_tensor, at::full({6}, 2.0)));
 }
 
-TEST_F(Function, HugeSizesRaiseEagersError) {
+TEST_F(CompileFunction, HugeSizesRaiseEagersError) {
   auto f = compile([](at::Tensor x) { return x + x.t(); });
   f(at::ones({2, 2}));
   f(at::ones({2, 2}));
@@ -297,7 +297,7 @@ TEST(FunctionGrad, GradientsAreRightAndTheWarningNamesTheGuard) {
   EXPECT_TRUE(same(f(x), (x * x).sum()));
 }
 
-TEST_F(Function, ResetForgetsAndStartsAnew) {
+TEST_F(CompileFunction, ResetForgetsAndStartsAnew) {
   double factor = 2;
   auto f = compile([&](at::Tensor x) { return x * factor; });
   at::Tensor x = at::ones({3});
@@ -310,7 +310,7 @@ TEST_F(Function, ResetForgetsAndStartsAnew) {
   EXPECT_TRUE(same(f(x), x * 5));
 }
 
-TEST_F(Function, CodeShowsForwardAndKernels) {
+TEST_F(CompileFunction, CodeShowsForwardAndKernels) {
   auto f = compile([](at::Tensor x) { return x.relu() + 1; });
   EXPECT_NE(f.code().find("no specialisation"), std::string::npos);
   f(at::ones({3}));

@@ -24,12 +24,12 @@ fx::GraphModuleRef make_foo() {
 }
 at::Tensor foo(at::Tensor x, at::Tensor y) { return add_lowp(sigmoid_lowp(x), sigmoid_lowp(y)); }
 
-class Graph : public ::testing::Test {
+class CompileGraph : public ::testing::Test {
  protected:
   c10::NoGradGuard no_grad;
 };
 
-TEST_F(Graph, AGraphModuleThatIsCalledSpecialisesByItself) {
+TEST_F(CompileGraph, AGraphModuleThatIsCalledSpecialisesByItself) {
   auto gm = make_foo();
   for (int64_t n : {16, 16, 40, 40, 7}) {
     at::Tensor x = at::randn({n}, at::kHalf), y = at::randn({n}, at::kHalf);
@@ -40,7 +40,7 @@ TEST_F(Graph, AGraphModuleThatIsCalledSpecialisesByItself) {
   EXPECT_NE(code.find("; ---- specialisation"), std::string::npos) << code;
 }
 
-TEST_F(Graph, CompositesAreFusedAndOneSpecialisationServesManySizes) {
+TEST_F(CompileGraph, CompositesAreFusedAndOneSpecialisationServesManySizes) {
   auto f = compile(make_foo());
   for (int64_t n : {16, 16, 17, 100, 1000}) {
     at::Tensor x = at::randn({n}, at::kHalf), y = at::randn({n}, at::kHalf);
@@ -53,7 +53,7 @@ TEST_F(Graph, CompositesAreFusedAndOneSpecialisationServesManySizes) {
   EXPECT_TRUE(r.specialisations[0].aten_calls.empty()) << to_string(r);
 }
 
-TEST_F(Graph, TheGenericCodeNamesTheCompositesAndReleasesValues) {
+TEST_F(CompileGraph, TheGenericCodeNamesTheCompositesAndReleasesValues) {
   const std::string code = make_foo()->code();
   size_t calls = 0;
   for (const char* name : {"%sigmoid_lowp = call", "%sigmoid_lowp_1 = call", "%add_lowp = call"})
@@ -62,7 +62,7 @@ TEST_F(Graph, TheGenericCodeNamesTheCompositesAndReleasesValues) {
   EXPECT_NE(code.find("release"), std::string::npos) << code;
 }
 
-TEST_F(Graph, EditingWithoutRecompileKeepsTheOldCode) {
+TEST_F(CompileGraph, EditingWithoutRecompileKeepsTheOldCode) {
   auto gm = fx::symbolic_trace([](Proxy x) { return x.relu(); });
   auto f = compile(gm);
   at::Tensor x = at::randn({8});
@@ -83,7 +83,7 @@ TEST_F(Graph, EditingWithoutRecompileKeepsTheOldCode) {
   EXPECT_NE(gm->code().find("method.neg"), std::string::npos);
 }
 
-TEST_F(Graph, AttributesAreReadAtCallTime) {
+TEST_F(CompileGraph, AttributesAreReadAtCallTime) {
   auto root = fx::make_ref<fx::BasicModule>("test.Root");
   at::Tensor w = at::randn({4});
   root->register_parameter("w", to_value(w).is_object() ? fx::ObjectRef(&to_value(w).as_object()) : nullptr);
@@ -104,7 +104,7 @@ TEST_F(Graph, AttributesAreReadAtCallTime) {
   EXPECT_EQ(f.explain().recorded_calls, 1) << to_string(f.explain());
 }
 
-TEST_F(Graph, OtherValuesThanTensorsWork) {
+TEST_F(CompileGraph, OtherValuesThanTensorsWork) {
   auto graph = fx::Graph::create();
   fx::Node* x = graph->placeholder("x");
   fx::Node* k = graph->placeholder("k", Value(2));
@@ -137,7 +137,7 @@ TEST_F(Graph, OtherValuesThanTensorsWork) {
   EXPECT_THROW(f.call_values(one, Value::dict({{"bad", 1}})), Error);
 }
 
-TEST_F(Graph, MoreConstantsThanSpecialisationsRunTheGenericForm) {
+TEST_F(CompileGraph, MoreConstantsThanSpecialisationsRunTheGenericForm) {
   auto graph = fx::Graph::create();
   fx::Node* x = graph->placeholder("x");
   fx::Node* k = graph->placeholder("k");
@@ -154,7 +154,7 @@ TEST_F(Graph, MoreConstantsThanSpecialisationsRunTheGenericForm) {
   ASSERT_FALSE(r.fallbacks.empty());
 }
 
-TEST_F(Graph, AnyCalleeRunsInTheGenericForm) {
+TEST_F(CompileGraph, AnyCalleeRunsInTheGenericForm) {
   int calls = 0;
   auto counted = fx::make_function(
       "test.counted",
@@ -179,7 +179,7 @@ TEST_F(Graph, AnyCalleeRunsInTheGenericForm) {
   EXPECT_NE(r.fallbacks[0].reason.find("side effects"), std::string::npos) << to_string(r);
 }
 
-TEST_F(Graph, LeavesOfWrapStayCallsAndEqualInlined) {
+TEST_F(CompileGraph, LeavesOfWrapStayCallsAndEqualInlined) {
   const auto leaf = fx::wrap("test.leaf", [](auto x) { return x.relu() + 1; }, {.leaf = true});
   auto f = compile(fx::symbolic_trace([&](Proxy x) { return leaf(x) * 2; }));
   for (int i = 0; i < 3; ++i) {
@@ -189,7 +189,7 @@ TEST_F(Graph, LeavesOfWrapStayCallsAndEqualInlined) {
   EXPECT_NE(to_string(f.explain()).find("marked as a leaf"), std::string::npos) << to_string(f.explain());
 }
 
-TEST_F(Graph, ExceptionsOfCalleesKeepTheirType) {
+TEST_F(CompileGraph, ExceptionsOfCalleesKeepTheirType) {
   struct Mine : std::runtime_error {
     using std::runtime_error::runtime_error;
   };
@@ -206,7 +206,7 @@ TEST_F(Graph, ExceptionsOfCalleesKeepTheirType) {
   EXPECT_TRUE(same(g(m, m.t()), m.matmul(m.t()), 1e-6));
 }
 
-TEST_F(Graph, ModulesInsideAGraphAreCalled) {
+TEST_F(CompileGraph, ModulesInsideAGraphAreCalled) {
   auto inner = fx::symbolic_trace([](Proxy x) { return x.tanh() + 1; });
   auto root = fx::make_ref<fx::BasicModule>("test.Root");
   root->register_module("inner", inner);
@@ -221,7 +221,7 @@ TEST_F(Graph, ModulesInsideAGraphAreCalled) {
   EXPECT_EQ(f.explain().specialisations.size(), 2u) << to_string(f.explain());
 }
 
-TEST_F(Graph, SizesThatAreUsedAreNotStale) {
+TEST_F(CompileGraph, SizesThatAreUsedAreNotStale) {
   auto f = compile(fx::symbolic_trace([](Proxy x) { return x.reshape(x.size(0), -1).sum(1) / x.size(1); }));
   for (int64_t n : {2, 2, 3, 3, 4}) {
     at::Tensor x = at::randn({n, n + 1, 2});
@@ -230,7 +230,7 @@ TEST_F(Graph, SizesThatAreUsedAreNotStale) {
   }
 }
 
-TEST_F(Graph, FlattenOfTwoSizesIsRight) {
+TEST_F(CompileGraph, FlattenOfTwoSizesIsRight) {
   auto f = compile(fx::symbolic_trace([](Proxy x) { return x.flatten(1).relu(); }));
   for (int64_t n : {2, 2, 3, 3, 5}) {
     at::Tensor x = at::randn({n, 3, n});
@@ -238,7 +238,7 @@ TEST_F(Graph, FlattenOfTwoSizesIsRight) {
   }
 }
 
-TEST_F(Graph, GradientsGoThroughTheGenericForm) {
+TEST_F(CompileGraph, GradientsGoThroughTheGenericForm) {
   c10::AutoGradMode grad(true);
   auto f = compile(fx::symbolic_trace([](Proxy x) { return (x * x).sum(); }));
   at::Tensor x = at::randn({4}).requires_grad_();

@@ -34,12 +34,12 @@ struct MlpImpl : torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-class Module : public ::testing::Test {
+class CompileModule : public ::testing::Test {
  protected:
   torch::NoGradGuard no_grad;
 };
 
-TEST_F(Module, AHolderAndASharedPointerAreCompiledAsTheyAre) {
+TEST_F(CompileModule, AHolderAndASharedPointerAreCompiledAsTheyAre) {
   torch::nn::Linear linear(5, 3);
   auto f = compile(linear);
   auto g = compile(linear.ptr());
@@ -52,7 +52,7 @@ TEST_F(Module, AHolderAndASharedPointerAreCompiledAsTheyAre) {
   EXPECT_NE(f.explain().capture.find("LinearImpl"), std::string::npos);
 }
 
-TEST_F(Module, ModelsEqualEager) {
+TEST_F(CompileModule, ModelsEqualEager) {
   Mlp mlp;
   auto f = compile(mlp);
   for (int64_t batch : {4, 4, 9, 9}) {
@@ -72,7 +72,7 @@ TEST_F(Module, ModelsEqualEager) {
   EXPECT_GE(g.explain().specialisations.size(), 1u) << to_string(g.explain());
 }
 
-TEST_F(Module, ParametersAreReadAtCallTime) {
+TEST_F(CompileModule, ParametersAreReadAtCallTime) {
   Mlp mlp;
   auto f = compile(mlp);
   at::Tensor x = torch::randn({4, 8});
@@ -91,7 +91,7 @@ TEST_F(Module, ParametersAreReadAtCallTime) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(same(f(y), mlp(y), 1e-9));
 }
 
-TEST_F(Module, AMemberThatIsAssignedAnewIsNoticed) {
+TEST_F(CompileModule, AMemberThatIsAssignedAnewIsNoticed) {
   torch::nn::Linear linear(3, 3);
   auto f = compile(linear);
   at::Tensor x = torch::randn({2, 3});
@@ -104,7 +104,7 @@ TEST_F(Module, AMemberThatIsAssignedAnewIsNoticed) {
   EXPECT_NE(to_string(f.explain()).find("unknown origin"), std::string::npos) << to_string(f.explain());
 }
 
-TEST_F(Module, AReplacedSubmoduleIsNoticed) {
+TEST_F(CompileModule, AReplacedSubmoduleIsNoticed) {
   Mlp mlp;
   auto f = compile(mlp);
   at::Tensor x = torch::randn({2, 8});
@@ -120,7 +120,7 @@ TEST_F(Module, AReplacedSubmoduleIsNoticed) {
   EXPECT_EQ(f.explain().specialisations.size(), 2u);
 }
 
-TEST_F(Module, TrainAndEvalAreSeen) {
+TEST_F(CompileModule, TrainAndEvalAreSeen) {
   torch::nn::Sequential net(torch::nn::Linear(4, 4), torch::nn::BatchNorm1d(4));
   torch::nn::Sequential twin(torch::nn::Linear(4, 4), torch::nn::BatchNorm1d(4));
   auto sync = [&] {
@@ -138,7 +138,7 @@ TEST_F(Module, TrainAndEvalAreSeen) {
   }
 }
 
-TEST_F(Module, ASubmodulesOwnTrainingFlagIsSeen) {
+TEST_F(CompileModule, ASubmodulesOwnTrainingFlagIsSeen) {
   struct NetImpl : torch::nn::Module {
     NetImpl() { drop = register_module("drop", torch::nn::Dropout(1.0)); }
     at::Tensor forward(at::Tensor x) { return drop(x) + 1; }
@@ -153,7 +153,7 @@ TEST_F(Module, ASubmodulesOwnTrainingFlagIsSeen) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(same(f(x), torch::ones({3})));
 }
 
-TEST_F(Module, RandomNumbersFollowEagersStream) {
+TEST_F(CompileModule, RandomNumbersFollowEagersStream) {
   torch::nn::Dropout drop(0.5);
   auto f = compile(drop);
   at::Tensor x = torch::ones({64});
@@ -167,7 +167,7 @@ TEST_F(Module, RandomNumbersFollowEagersStream) {
   }
 }
 
-TEST_F(Module, TuplesOfTuplesComeBack) {
+TEST_F(CompileModule, TuplesOfTuplesComeBack) {
   torch::nn::LSTM lstm(4, 6);
   lstm->eval();
   auto f = compile(lstm);
@@ -201,7 +201,7 @@ TEST(ModuleGrad, TrainingGivesEagersGradients) {
   EXPECT_EQ(f.explain().generic_calls, 1);
 }
 
-TEST_F(Module, TheModuleLivesAsLongAsItsCompiledForm) {
+TEST_F(CompileModule, TheModuleLivesAsLongAsItsCompiledForm) {
   std::weak_ptr<MlpImpl> watch;
   {
     auto mlp = std::make_shared<MlpImpl>();

@@ -15,9 +15,9 @@ namespace {
 
 using testing::same;
 
-struct Block : Module<Block> {
-  explicit Block(int64_t c)
-      : Module("Block"),
+struct NormBlock : Module<NormBlock> {
+  explicit NormBlock(int64_t c)
+      : Module("NormBlock"),
         fc(add("fc", torch::nn::Linear(c, c))),
         norm(add("norm", torch::nn::BatchNorm1d(c))),
         scale(add_parameter("scale", torch::randn({c}))) {}
@@ -29,8 +29,11 @@ struct Block : Module<Block> {
   at::Tensor scale;
 };
 
-struct Two : Module<Two> {
-  Two() : Module("Two"), first(add("first", fx::make_ref<Block>(4))), second(add("second", fx::make_ref<Block>(4))) {}
+struct TwoBlocks : Module<TwoBlocks> {
+  TwoBlocks()
+      : Module("TwoBlocks"),
+        first(add("first", fx::make_ref<NormBlock>(4))),
+        second(add("second", fx::make_ref<NormBlock>(4))) {}
   template <class T>
   T forward(T x, T y) const {
     return second(first(x) + y);
@@ -50,7 +53,7 @@ class NnModules : public ::testing::Test {
 };
 
 TEST_F(NnModules, AModuleRunsEagerlyAndIsTraced) {
-  const auto two = fx::make_ref<Two>();
+  const auto two = fx::make_ref<TwoBlocks>();
   const fx::GraphModuleRef gm = fx::symbolic_trace(two);
   EXPECT_EQ(listing(gm->graph()),
             "x y first_fc first_norm relu first_scale mul add add_1 second_fc second_norm relu_1 second_scale mul_1 "
@@ -119,12 +122,12 @@ TEST_F(NnModules, MisuseIsAnErrorThatSaysWhy) {
   struct OpensAll : fx::Tracer {
     bool is_leaf_module(const fx::Module&, std::string_view) override { return false; }
   } opens_all;
-  EXPECT_THROW(opens_all.trace(fx::make_ref<Block>(4)), NotImplementedError);
+  EXPECT_THROW(opens_all.trace(fx::make_ref<NormBlock>(4)), NotImplementedError);
   auto graph = fx::Graph::create();
   fx::Node* n = graph->placeholder("x");
   const Submodule child(linear);
   EXPECT_THROW(child(fx::Proxy(n)), TypeError);  // a tracer that knows no modules
-  EXPECT_THROW(fx::make_ref<Two>()->call(std::vector<fx::Value>{x}, {}), TypeError);
+  EXPECT_THROW(fx::make_ref<TwoBlocks>()->call(std::vector<fx::Value>{x}, {}), TypeError);
 }
 
 TEST_F(NnModules, TracerHooksAreAsked) {
@@ -135,7 +138,7 @@ TEST_F(NnModules, TracerHooksAreAsked) {
       return m.is_standard() || path == "first";
     }
   } paths;
-  const fx::GraphPtr graph = paths.trace(fx::make_ref<Two>());
+  const fx::GraphPtr graph = paths.trace(fx::make_ref<TwoBlocks>());
   EXPECT_EQ(paths.seen, (std::vector<std::string>{"first", "second", "second.fc", "second.norm"}));
   EXPECT_EQ(listing(*graph), "x y first add second_fc second_norm relu second_scale mul add_1 output ");
 }

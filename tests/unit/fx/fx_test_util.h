@@ -23,6 +23,9 @@ class Tensor final : public Object {
   ObjectKind kind_;
 };
 
+// A tuple, as args are written.
+inline Argument t(std::initializer_list<Argument> items) { return Argument::tuple(items); }
+
 inline ObjectRef tensor(double v) { return make_ref<Tensor>(v); }
 inline ObjectRef parameter(double v) { return make_ref<Tensor>(v, ObjectKind::Parameter); }
 inline double number(const Value& v) {

@@ -5,8 +5,6 @@
 namespace fxjit::fx::test {
 namespace {
 
-Argument t(std::initializer_list<Argument> items) { return Argument::tuple(items); }
-
 TEST(GraphModule, TakesReferencesToWhatTheGraphUses) {
   const auto root = make_ref<BasicModule>("Root");
   const auto a = root->register_module("a", make_ref<BasicModule>("A"));

@@ -5,8 +5,6 @@
 namespace fxjit::fx::test {
 namespace {
 
-Argument t(std::initializer_list<Argument> items) { return Argument::tuple(items); }
-
 TEST(Graph, BuildsAndPrintsAsTorchFx) {
   Graph g;
   Node* x = g.placeholder("x");

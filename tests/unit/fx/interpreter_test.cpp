@@ -3,8 +3,6 @@
 namespace fxjit::fx::test {
 namespace {
 
-Argument t(std::initializer_list<Argument> items) { return Argument::tuple(items); }
-
 TEST(Interpreter, RunsEachOpcode) {
   struct Double : BasicModule {
     Value call(std::span<const Value> args, const Value&) override { return tensor(2 * number(args[0])); }

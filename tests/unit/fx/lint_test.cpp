@@ -4,8 +4,6 @@
 namespace fxjit::fx::test {
 namespace {
 
-Argument t(std::initializer_list<Argument> items) { return Argument::tuple(items); }
-
 TEST(Lint, ANodeOfAnotherGraph) {
   const GraphPtr g = Graph::create(), other = Graph::create();
   Node* x = other->placeholder("x");

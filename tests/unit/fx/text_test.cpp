@@ -9,8 +9,6 @@
 namespace fxjit::fx::test {
 namespace {
 
-Argument t(std::initializer_list<Argument> items) { return Argument::tuple(items); }
-
 std::string with_header(std::string_view body) { return "fx 1\n" + std::string(body); }
 std::string parse_error(std::string_view body) {
   return error_of([&] { parse_text(with_header(body)); });

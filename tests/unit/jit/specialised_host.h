@@ -14,6 +14,10 @@
 
 namespace fxjit::test {
 
+// What a kernel was launched with.
+inline float* buffer(void* ctx, int i) { return static_cast<float*>(static_cast<fxjit_launch*>(ctx)->pointers[i]); }
+inline int64_t extent(void* ctx, int axis = 0) { return static_cast<fxjit_launch*>(ctx)->extents[axis]; }
+
 class SpecialisedHost {
  public:
   SpecialisedHost(fx::GraphPtr graph, std::shared_ptr<ShapeEnv> env, codegen::ForwardInputs inputs)

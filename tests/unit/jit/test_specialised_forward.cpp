@@ -13,36 +13,35 @@ namespace {
 
 using fx::Argument;
 using fx::Node;
+using test::buffer;
+using test::extent;
 using test::FakeTensor;
 using test::SpecialisedHost;
 using test::TensorPtr;
 using test::TypedGraph;
 
 // What kernels saw, for tests that look at launches.
-struct Seen {
+struct NotedLaunch {
   int64_t begin, end;
   std::vector<int64_t> extents;
   int64_t blocks;
   void* first;
 };
-std::vector<Seen> seen;
-
-float* buffer(void* ctx, int i) { return static_cast<float*>(static_cast<fxjit_launch*>(ctx)->pointers[i]); }
-int64_t extent(void* ctx, int axis = 0) { return static_cast<fxjit_launch*>(ctx)->extents[axis]; }
+std::vector<NotedLaunch> noted;
 
 // Kernels of one axis; one unit is the whole of it unless the extent is above the block.
-void add_kernel(int64_t begin, int64_t end, void* ctx) {
-  seen.push_back({begin, end, {extent(ctx)}, static_cast<fxjit_launch*>(ctx)->blocks, buffer(ctx, 0)});
+void noted_add_kernel(int64_t begin, int64_t end, void* ctx) {
+  noted.push_back({begin, end, {extent(ctx)}, static_cast<fxjit_launch*>(ctx)->blocks, buffer(ctx, 0)});
   for (int64_t i = begin * 4096; i < std::min(end * 4096, extent(ctx)); ++i) {
     buffer(ctx, 2)[i] = buffer(ctx, 0)[i] + buffer(ctx, 1)[i];
   }
 }
-void double_kernel(int64_t begin, int64_t end, void* ctx) {
-  seen.push_back({begin, end, {extent(ctx)}, static_cast<fxjit_launch*>(ctx)->blocks, buffer(ctx, 0)});
+void noted_double_kernel(int64_t begin, int64_t end, void* ctx) {
+  noted.push_back({begin, end, {extent(ctx)}, static_cast<fxjit_launch*>(ctx)->blocks, buffer(ctx, 0)});
   for (int64_t i = begin * 4096; i < std::min(end * 4096, extent(ctx)); ++i) buffer(ctx, 1)[i] = 2 * buffer(ctx, 0)[i];
 }
 
-TensorPtr tensor(std::vector<int64_t> sizes, float first = 1, std::vector<int64_t> strides = {}) {
+TensorPtr counting_tensor(std::vector<int64_t> sizes, float first = 1, std::vector<int64_t> strides = {}) {
   auto t = std::make_unique<FakeTensor>(DType::Float32, std::move(sizes), std::move(strides));
   for (size_t i = 0; i < t->memory.size() / 4; ++i) t->data<float>()[i] = first + static_cast<float>(i);
   return t;
@@ -50,7 +49,7 @@ TensorPtr tensor(std::vector<int64_t> sizes, float first = 1, std::vector<int64_
 
 class SpecialisedForward : public testing::Test {
  protected:
-  void SetUp() override { seen.clear(); }
+  void SetUp() override { noted.clear(); }
   void TearDown() override { EXPECT_EQ(FakeTensor::live, 0); }
 };
 
@@ -68,7 +67,7 @@ struct Addition {
   }
   SpecialisedHost host() {
     SpecialisedHost h(g.graph, g.env, g.inputs);
-    h.kernels[sum] = {add_kernel, nullptr};
+    h.kernels[sum] = {noted_add_kernel, nullptr};
     return h;
   }
 };
@@ -76,7 +75,7 @@ struct Addition {
 TEST_F(SpecialisedForward, RunsAKernel) {
   Addition a(false);
   SpecialisedHost host = a.host();
-  auto x = tensor({16}, 1), y = tensor({16}, 100);
+  auto x = counting_tensor({16}, 1), y = counting_tensor({16}, 100);
   ASSERT_EQ(host.run({x.get(), y.get()}), FXJIT_OK);
   ASSERT_EQ(host.outputs.size(), 1u);
   EXPECT_EQ(host.outputs[0]->data<float>()[3], 107);
@@ -90,18 +89,18 @@ TEST_F(SpecialisedForward, RunsAKernel) {
 TEST_F(SpecialisedForward, TensorsOfOtherKindsAreRefusedAndNothingIsDone) {
   Addition a(false);
   SpecialisedHost host = a.host();
-  auto x = tensor({16}), y = tensor({16});
+  auto x = counting_tensor({16}), y = counting_tensor({16});
   auto refused = [&](FakeTensor* p, FakeTensor* q) {
     const bool guard = host.run({p, q}) == FXJIT_GUARD;
-    return guard && host.ran.empty() && seen.empty();
+    return guard && host.ran.empty() && noted.empty();
   };
-  auto other_size = tensor({17}), two_dims = tensor({4, 4}), strided = tensor({16}, 1, {2});
+  auto other_size = counting_tensor({17}), two_dims = counting_tensor({4, 4}), strided = counting_tensor({16}, 1, {2});
   EXPECT_TRUE(refused(other_size.get(), y.get()));
   EXPECT_TRUE(refused(x.get(), other_size.get()));
   EXPECT_TRUE(refused(two_dims.get(), y.get()));
   EXPECT_TRUE(refused(x.get(), strided.get()));
   auto changed = [&](auto change) {
-    auto z = tensor({16});
+    auto z = counting_tensor({16});
     change(*z);
     return refused(z.get(), y.get()) && refused(x.get(), z.get());
   };
@@ -118,15 +117,15 @@ TEST_F(SpecialisedForward, SymbolicSizesNeedNoOtherCode) {
   Addition a(true);
   SpecialisedHost host = a.host();
   for (const int64_t n : {2, 16, 1000, 5000, 100000}) {
-    auto x = tensor({n}, 1), y = tensor({n}, 2);
+    auto x = counting_tensor({n}, 1), y = counting_tensor({n}, 2);
     ASSERT_EQ(host.run({x.get(), y.get()}), FXJIT_OK) << n;
     EXPECT_EQ(host.outputs[0]->data<float>()[n - 1], static_cast<float>(2 * n + 1));
-    EXPECT_EQ(seen.back().extents[0], n);
-    EXPECT_EQ(seen.back().blocks, (n + 4095) / 4096);
-    EXPECT_EQ(seen.back().end, (n + 4095) / 4096);
+    EXPECT_EQ(noted.back().extents[0], n);
+    EXPECT_EQ(noted.back().blocks, (n + 4095) / 4096);
+    EXPECT_EQ(noted.back().end, (n + 4095) / 4096);
     host.outputs.clear();
   }
-  auto x = tensor({5}), y = tensor({6}), one = tensor({1}), none = tensor({0});
+  auto x = counting_tensor({5}), y = counting_tensor({6}), one = counting_tensor({1}), none = counting_tensor({0});
   EXPECT_EQ(host.run({x.get(), y.get()}), FXJIT_GUARD) << "both have the size s0";
   EXPECT_EQ(host.run({one.get(), one.get()}), FXJIT_GUARD) << "sizes 0 and 1 are specialisations of their own";
   EXPECT_EQ(host.run({none.get(), none.get()}), FXJIT_GUARD);
@@ -139,8 +138,8 @@ TEST_F(SpecialisedForward, StrideOfADimensionOfOneElementIsNotLookedAt) {
   Node* k = g.launch(g.kernel("k", 1, {t}, g.env->constant(8)), {x});
   g.graph->output(k);
   SpecialisedHost host(g.graph, g.env, g.inputs);
-  host.kernels[k] = {double_kernel, nullptr};
-  auto odd = tensor({1, 8}, 1, {77, 1}), gaps = tensor({1, 8}, 1, {8, 2});
+  host.kernels[k] = {noted_double_kernel, nullptr};
+  auto odd = counting_tensor({1, 8}, 1, {77, 1}), gaps = counting_tensor({1, 8}, 1, {8, 2});
   EXPECT_EQ(host.run({odd.get()}), FXJIT_OK);
   EXPECT_EQ(host.run({gaps.get()}), FXJIT_GUARD);
   host.outputs.clear();
@@ -154,11 +153,11 @@ TEST_F(SpecialisedForward, SizesBeyondTheInlineOnesAreReadOutside) {
   Node* k = g.launch(g.kernel("k", 1, {t}, g.env->product(t->sizes)), {x});
   g.graph->output(k);
   SpecialisedHost host(g.graph, g.env, g.inputs);
-  host.kernels[k] = {double_kernel, nullptr};
-  auto right = tensor({2, 3, 4, 5, 9}), wrong = tensor({2, 3, 4, 6, 9}),
-       transposed = tensor({2, 3, 4, 5, 9}, 1, {540, 180, 45, 1, 5});
+  host.kernels[k] = {noted_double_kernel, nullptr};
+  auto right = counting_tensor({2, 3, 4, 5, 9}), wrong = counting_tensor({2, 3, 4, 6, 9}),
+       transposed = counting_tensor({2, 3, 4, 5, 9}, 1, {540, 180, 45, 1, 5});
   EXPECT_EQ(host.run({right.get()}), FXJIT_OK);
-  EXPECT_EQ(seen.back().extents[0], 1080);
+  EXPECT_EQ(noted.back().extents[0], 1080);
   EXPECT_EQ(host.run({wrong.get()}), FXJIT_GUARD);
   EXPECT_EQ(host.run({transposed.get()}), FXJIT_GUARD);
   host.outputs.clear();
@@ -168,7 +167,7 @@ TEST_F(SpecialisedForward, HostWordsAreGuarded) {
   Addition a(false);
   a.g.inputs.words = {0x123456789abcdef0, 7};
   SpecialisedHost host = a.host();
-  auto x = tensor({16});
+  auto x = counting_tensor({16});
   host.words = {0x123456789abcdef0, 7};
   EXPECT_EQ(host.run({x.get(), x.get()}), FXJIT_OK);
   host.words = {0x123456789abcdef0, 6};
@@ -183,7 +182,7 @@ TEST_F(SpecialisedForward, RequiresGradIsAskedWhereItIsGuarded) {
   a.g.inputs.inputs[0].requires_grad = false;
   a.g.inputs.inputs[1].requires_grad = true;
   SpecialisedHost host = a.host();
-  auto plain = tensor({16}), leaf = tensor({16});
+  auto plain = counting_tensor({16}), leaf = counting_tensor({16});
   leaf->autograd = leaf.get();
   EXPECT_EQ(host.run({plain.get(), leaf.get()}), FXJIT_OK);
   EXPECT_EQ(host.run({plain.get(), plain.get()}), FXJIT_GUARD);
@@ -195,7 +194,7 @@ TEST_F(SpecialisedForward, InputsThatMustNotShareAStorage) {
   Addition a(false);
   a.g.inputs.apart = {{0, 1}};
   SpecialisedHost host = a.host();
-  auto x = tensor({16}), y = tensor({16});
+  auto x = counting_tensor({16}), y = counting_tensor({16});
   EXPECT_EQ(host.run({x.get(), y.get()}), FXJIT_OK);
   EXPECT_EQ(host.run({x.get(), x.get()}), FXJIT_GUARD);
   host.outputs.clear();
@@ -224,7 +223,7 @@ TEST_F(SpecialisedForward, NumbersAreBakedOrArguments) {
                        }
                      },
                      nullptr};
-  auto in = tensor({4}, 1);
+  auto in = counting_tensor({4}, 1);
   EXPECT_EQ(host.run({in.get(), nullptr, nullptr}, {0, 3, std::bit_cast<int64_t>(0.5)}), FXJIT_OK);
   EXPECT_EQ(host.outputs[0]->data<float>()[1], 2 * 5.5f + 42);
   EXPECT_EQ(host.run({in.get(), nullptr, nullptr}, {0, 4, std::bit_cast<int64_t>(0.5)}), FXJIT_GUARD);
@@ -266,7 +265,7 @@ TEST_F(SpecialisedForward, NumbersMayBeComputedFromOthers) {
   Node* k = launch_of_scalar(g, 4);
   SpecialisedHost host(g.graph, g.env, g.inputs);
   host.kernels[k] = {writes_scalar(), nullptr};
-  auto in = tensor({4}, 1);
+  auto in = counting_tensor({4}, 1);
   auto run = [&](double s, int64_t n) {
     return host.run({nullptr, nullptr, nullptr, nullptr, nullptr, in.get()},
                     {std::bit_cast<int64_t>(s), n, 0, 0, 0, 0});
@@ -286,7 +285,7 @@ TEST_F(SpecialisedForward, NumbersMayBeGuardedToBeInRange) {
   Node* k = launch_of_scalar(g, 0);
   SpecialisedHost host(g.graph, g.env, g.inputs);
   host.kernels[k] = {writes_scalar(), nullptr};
-  auto in = tensor({4}, 1);
+  auto in = counting_tensor({4}, 1);
   auto run = [&](double s) {
     const auto status = host.run({nullptr, in.get()}, {std::bit_cast<int64_t>(s), 0});
     host.outputs.clear();
@@ -306,8 +305,8 @@ TEST_F(SpecialisedForward, OffsetsOfStorageAndBuffer) {
   Node* k = g.launch(call, {x});
   g.graph->output(k);
   SpecialisedHost host(g.graph, g.env, g.inputs);
-  host.kernels[k] = {double_kernel, nullptr};
-  auto base = tensor({16}, 0), view = tensor({8});
+  host.kernels[k] = {noted_double_kernel, nullptr};
+  auto base = counting_tensor({16}, 0), view = counting_tensor({8});
   view->storage = base->storage;
   view->storage_offset = 3;
   ASSERT_EQ(host.run({view.get()}), FXJIT_OK);

@@ -13,13 +13,12 @@ namespace {
 
 using codegen::ForwardValue;
 using fx::Node;
+using test::buffer;
+using test::extent;
 using test::FakeTensor;
 using test::SpecialisedHost;
 using test::TensorPtr;
 using test::TypedGraph;
-
-float* buffer(void* ctx, int i) { return static_cast<float*>(static_cast<fxjit_launch*>(ctx)->pointers[i]); }
-int64_t extent(void* ctx) { return static_cast<fxjit_launch*>(ctx)->extents[0]; }
 
 void double_kernel(int64_t, int64_t, void* ctx) {
   for (int64_t i = 0; i < extent(ctx); ++i) buffer(ctx, 1)[i] = 2 * buffer(ctx, 0)[i];
@@ -40,7 +39,7 @@ void in_place_kernel(int64_t, int64_t, void* ctx) {
   for (int64_t i = 0; i < extent(ctx); ++i) buffer(ctx, 1)[i] += buffer(ctx, 0)[i];
 }
 
-TensorPtr tensor(int64_t n, float value) {
+TensorPtr filled_tensor(int64_t n, float value) {
   auto t = std::make_unique<FakeTensor>(DType::Float32, std::vector<int64_t>{n});
   std::fill_n(t->data<float>(), n, value);
   return t;
@@ -88,7 +87,7 @@ TEST_F(SpecialisedMemory, WhatOnlyKernelsTouchStaysInTheArena) {
   for (int i = 0; i < 6; ++i) v = twice(v);
   g.graph->output(v);
   SpecialisedHost h = host();
-  auto in = tensor(5, 3);
+  auto in = filled_tensor(5, 3);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(first(h), 192);
   EXPECT_EQ(h.ran, (std::vector<std::string>{"empty"}));
@@ -104,7 +103,7 @@ TEST_F(SpecialisedMemory, ValuesThatLiveTogetherDoNotShareTheirRegion) {
   for (int i = 1; i < 5; ++i) v = sum(v, values[i]);
   g.graph->output(v);
   SpecialisedHost h = host();
-  auto in = tensor(7, 1);
+  auto in = filled_tensor(7, 1);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(first(h), 2 + 4 + 8 + 16 + 32);
   h.outputs.clear();
@@ -129,7 +128,7 @@ TEST_F(SpecialisedMemory, CalleesReadSlotsAndTheirResultsAreReleased) {
   Node* b = twice(called);
   g.graph->output(sum(b, a));
   SpecialisedHost h = host();
-  auto in = tensor(4, 3);
+  auto in = filled_tensor(4, 3);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(first(h), 14 + 6);
   // twice into a tensor for the callee, the callee; its result goes behind b; then the sum, and a goes.
@@ -144,7 +143,7 @@ TEST_F(SpecialisedMemory, InputsReachCalleesThroughTheirSlots) {
   Node* called = g.aten("aten::plus_one", {x}, t);
   g.graph->output(called);
   SpecialisedHost h = host();
-  auto in = tensor(4, 3);
+  auto in = filled_tensor(4, 3);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(first(h), 4);
   EXPECT_EQ(in->data<float>()[0], 3);
@@ -158,7 +157,7 @@ TEST_F(SpecialisedMemory, ErrorOfACalleeEndsTheCall) {
   g.graph->output(g.aten("aten::plus_one", {failing}, t));
   SpecialisedHost h = host();
   h.failing_callee = "aten::fails";
-  auto in = tensor(4, 3);
+  auto in = filled_tensor(4, 3);
   EXPECT_EQ(h.run({in.get()}), FXJIT_ERROR);
   EXPECT_EQ(h.ran, (std::vector<std::string>{"empty", "aten::plus_one", "release", "aten::fails"}));
   EXPECT_EQ(h.left_behind, 1);
@@ -174,7 +173,7 @@ TEST_F(SpecialisedMemory, SizesForCalleesAreInTheFrame) {
     at_call = host.symbols;
     return plus_one(host, node);
   };
-  auto in = tensor(9, 0);
+  auto in = filled_tensor(9, 0);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(at_call, (std::vector<int64_t>{11, 27, 9}));
   h.outputs.clear();
@@ -187,7 +186,7 @@ TEST_F(SpecialisedMemory, KernelWithSeveralResults) {
   Node* square = g.part(both, 1, t);
   g.graph->output(fx::Argument::tuple({square, sum(doubled, square)}));
   SpecialisedHost h = host();
-  auto in = tensor(4, 5);
+  auto in = filled_tensor(4, 5);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(first(h, 0), 25);
   EXPECT_EQ(first(h, 1), 35);
@@ -199,7 +198,7 @@ TEST_F(SpecialisedMemory, OneValueThatGoesOutTwiceIsOwnedOnce) {
   Node* a = twice(x);
   g.graph->output(fx::Argument::tuple({a, a, x}));
   SpecialisedHost h = host();
-  auto in = tensor(4, 5);
+  auto in = filled_tensor(4, 5);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(h.outputs.size(), 1u);
   EXPECT_EQ(h.borrowed, (std::vector<FakeTensor*>{h.outputs[0].get(), in.get()}));
@@ -217,7 +216,7 @@ TEST_F(SpecialisedMemory, KernelThatWritesItsOperand) {
   EXPECT_TRUE(k->is_impure());
   g.graph->output(fx::Argument::tuple({twice(y)}));
   SpecialisedHost h = host();
-  auto a = tensor(4, 5), b = tensor(4, 10);
+  auto a = filled_tensor(4, 5), b = filled_tensor(4, 10);
   b->own_version.value = 41;
   ASSERT_EQ(h.run({a.get(), b.get()}), FXJIT_OK);
   EXPECT_EQ(b->data<float>()[3], 15);
@@ -239,9 +238,9 @@ TEST_F(SpecialisedMemory, MemoryThatACalleeMovesIsReadAnew) {
   std::vector<float> elsewhere(4, 100);
   h.callees["aten::moves"] = [&](SpecialisedHost& host, const Node& node) {
     host.tensor(*node.arg(0).as_node())->storage->data = elsewhere.data();
-    return tensor(4, 0).release();
+    return filled_tensor(4, 0).release();
   };
-  auto in = tensor(4, 1);
+  auto in = filled_tensor(4, 1);
   ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   EXPECT_EQ(first(h), 2 * 100 + 2 * 2);
   h.outputs.clear();
@@ -271,7 +270,7 @@ TEST_F(SpecialisedMemory, LongGraphsComeInParts) {
     SpecialisedHost h(c.graph, c.env, c.inputs);
     h.kernels = functions;
     h.callees["aten::plus_one"] = plus_one;
-    auto in = tensor(13, 7);
+    auto in = filled_tensor(13, 7);
     ASSERT_EQ(h.run({in.get()}), FXJIT_OK) << steps;
     EXPECT_EQ(first(h), expected);
     EXPECT_EQ(h.outputs[0]->geometry[0], 13);
@@ -298,7 +297,7 @@ TEST_F(SpecialisedMemory, NontemporalVariantForLargeAlignedOutputs) {
   g.graph->output(twice(k));  // k itself lies in the arena
   SpecialisedHost h = host();
   for (const int64_t size : {999, 1000, 1001, 10}) {
-    auto in = tensor(size, 1);
+    auto in = filled_tensor(size, 1);
     ASSERT_EQ(h.run({in.get()}), FXJIT_OK);
   }
   EXPECT_EQ(normal + bypassing, 4);
@@ -337,7 +336,7 @@ TEST_F(SpecialisedMemory, ShapeArithmeticIsThatOfShapeEnv) {
   g.graph->output(x);
   SpecialisedHost h = host();
   for (const int64_t value : {3, -3, 0, 1, -1, 1000, -64}) {
-    auto in = tensor(5, 0);
+    auto in = filled_tensor(5, 0);
     ASSERT_EQ(h.run({in.get(), nullptr}, {0, value}), FXJIT_OK);
     const std::vector<int64_t> symbols = {5, value};
     for (size_t i = 0; i < pool.size(); ++i) {
@@ -354,7 +353,7 @@ TEST_F(SpecialisedMemory, GuardsOfTheShapeEnv) {
   g.graph->output(twice(x));
   SpecialisedHost h = host();
   auto run = [&](int64_t a, int64_t b) {
-    auto p = tensor(a, 0), q = tensor(b, 0);
+    auto p = filled_tensor(a, 0), q = filled_tensor(b, 0);
     const fxjit_status s = h.run({p.get(), q.get()});
     h.outputs.clear();
     return s;

@@ -11,7 +11,7 @@ namespace {
 using fx::Argument;
 using fx::Node;
 
-void run(PassContext& c) {
+void run_functionalize(PassContext& c) {
   Result<bool> ok = functionalize(c);
   EXPECT_TRUE(ok.ok()) << (ok.ok() ? "" : ok.reason());
   EXPECT_TRUE(dce(c).ok());
@@ -39,7 +39,7 @@ TEST(Functionalize, IntermediatesAreRenamed) {
   Node* same = p.inplace("aten::mul_.Tensor", {y, 2.0});
   Node* relu = p.inplace("aten::relu_", {same});
   p.output({before, relu, p.build.exp(y), y});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
   expect_functional(p);
   EXPECT_EQ(p.count("aten::copy_"), 0u);
 }
@@ -51,7 +51,7 @@ TEST(Functionalize, InputsAreWrittenOnceAtTheEnd) {
   Node* a = p.inplace("aten::add_.Tensor", {x, 1.0, 1});
   Node* b = p.inplace("aten::mul_.Tensor", {a, x});
   p.output({before, b, p.build.exp(x)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
   expect_functional(p);
   EXPECT_EQ(p.count("aten::copy_"), 1u);
   EXPECT_EQ(p.graph->output_node()->arg(0)[1], Argument(x)) << "the caller gets its own tensor";
@@ -66,7 +66,7 @@ TEST(Functionalize, TheResultIsCastToWhatIsWritten) {
   p.inplace("aten::add_.Tensor", {x, y, 1});
   p.inplace("aten::eq_.Tensor", {i, i});
   p.output({p.build.exp(x), p.build.add(i, 1)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, TheStridesOfSingleElementsStay) {
@@ -74,7 +74,7 @@ TEST(Functionalize, TheStridesOfSingleElementsStay) {
   Node* t = p.call("aten::t", {p.f32({4, 1})});  // [1, 4] with strides (1, 1)
   Node* y = p.call("aten::clone", {t, Argument()});
   p.output({p.inplace("aten::add_.Tensor", {y, y, 1}), p.build.add(y, y)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, CopyFillAndZero) {
@@ -90,7 +90,7 @@ TEST(Functionalize, CopyFillAndZero) {
   p.inplace("aten::copy_", {c, row, false});
   p.inplace("aten::fill_.Scalar", {x, 2.5});
   p.output({a, b, c, p.build.exp(x)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
   expect_functional(p);
 }
 
@@ -100,7 +100,7 @@ TEST(Functionalize, ACopiedInputIsNotTheInput) {
   Node* y = p.build.exp(x);
   Node* same = p.inplace("aten::copy_", {y, x, false});
   p.output({same});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, InputsThatSwapTheirValues) {
@@ -111,7 +111,7 @@ TEST(Functionalize, InputsThatSwapTheirValues) {
   p.inplace("aten::copy_", {x, y, false});
   p.inplace("aten::copy_", {y, old, false});
   p.output({x, y});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, AViewMadeBehindTheWriteIsAViewOfTheInput) {
@@ -121,7 +121,7 @@ TEST(Functionalize, AViewMadeBehindTheWriteIsAViewOfTheInput) {
   Node* v = p.call("aten::transpose.int", {w, 0, 1});
   Node* inner = p.call("aten::select.int", {v, 0, 1});
   p.output({inner, p.build.exp(v)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, ACopyMadeBehindTheWriteIsNoView) {
@@ -129,7 +129,7 @@ TEST(Functionalize, ACopyMadeBehindTheWriteIsNoView) {
   Node* x = p.f32({4, 3});
   Node* w = p.inplace("aten::add_.Tensor", {x, 1.0, 1});
   p.output({p.call("aten::to.dtype", {w, DType::Float16, false, false, Argument()})});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, AViewThatOnlyTheCallerGetsMayBeOlderThanTheWrite) {
@@ -138,7 +138,7 @@ TEST(Functionalize, AViewThatOnlyTheCallerGetsMayBeOlderThanTheWrite) {
   Node* v = p.call("aten::view", {x, Argument::list({12})});
   p.inplace("aten::mul_.Tensor", {x, 2.0});
   p.output({v});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, ADeadViewIsNoObstacle) {
@@ -149,7 +149,7 @@ TEST(Functionalize, ADeadViewIsNoObstacle) {
   Node* v = p.call("aten::view", {y, Argument::list({3, 4})});
   p.inplace("aten::mul_.Tensor", {v, 2.0});
   p.output({use, v});
-  expect_same_after(p, run);
+  expect_same_after(p, run_functionalize);
 }
 
 TEST(Functionalize, RefusesLiveViews) {

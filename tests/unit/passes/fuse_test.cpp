@@ -17,7 +17,7 @@ using kernel::KernelCall;
 
 constexpr double kSums = 1e-6;
 
-void run(PassContext& c) {
+void run_fuse(PassContext& c) {
   Result<bool> ok = fuse(c);
   EXPECT_TRUE(ok.ok()) << (ok.ok() ? "" : ok.reason());
 }
@@ -34,7 +34,7 @@ TEST(Fuse, AChainIsOneKernel) {
   Program p;
   Node* x = p.f32({4, 3}, true);
   p.output({p.build.mul(p.build.exp(p.build.add(x, 1.5)), x)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 1u);
   EXPECT_EQ(p.graph->size(), 3u);
   EXPECT_EQ(only_kernel(p).qualified_name(), "fused_add_exp_mul");
@@ -48,7 +48,7 @@ TEST(Fuse, ValuesThatOthersReadAreResults) {
   Node* a = p.build.exp(x);
   Node* b = p.build.add(a, 1.0);
   p.output({p.opaque(a), p.build.mul(b, x), a});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 1u);
   EXPECT_EQ(only_kernel(p).results.size(), 2u);
 }
@@ -60,7 +60,7 @@ TEST(Fuse, ReductionsOfARowAndWhatIsAroundThem) {
   Node* e = p.build.exp(p.build.sub(y, p.build.amax(y, 1)));
   Node* r = p.build.div(e, p.build.sum(e, 1));
   p.output({p.build.add(r, x)});
-  expect_same_after(p, run, kSums);
+  expect_same_after(p, run_fuse, kSums);
   EXPECT_EQ(p.kernels(), 1u) << p.print();
   EXPECT_EQ(only_kernel(p).results.size(), 1u);
 }
@@ -75,7 +75,7 @@ TEST(Fuse, LayerNormWithItsParameters) {
       p,
       [](PassContext& c) {
         EXPECT_TRUE(*decompose(c));
-        run(c);
+        run_fuse(c);
       },
       2e-5);
   EXPECT_EQ(p.kernels(), 1u) << p.print();
@@ -87,7 +87,7 @@ TEST(Fuse, ARowResultWithoutItsDimension) {
   Node* s = p.call("aten::sum.dim_IntList", {x, Argument::list({1}), false, Argument()});
   Node* t = p.build.mul(s, 0.5);
   p.output({p.build.sub(x, p.build.unsqueeze(t, 1)), t});
-  expect_same_after(p, run, kSums);
+  expect_same_after(p, run_fuse, kSums);
   EXPECT_EQ(p.kernels(), 1u) << p.print();
 }
 
@@ -96,7 +96,7 @@ TEST(Fuse, ARowResultThatMeetsTheOtherDimensionIsNotFused) {
   Node* x = p.f32({5, 5});
   Node* s = p.call("aten::sum.dim_IntList", {x, Argument::list({1}), false, Argument()});
   p.output({p.build.sub(x, s)});  // s[j], not s[i]
-  expect_same_after(p, run, kSums);
+  expect_same_after(p, run_fuse, kSums);
   EXPECT_EQ(p.kernels(), 2u) << p.print();
 }
 
@@ -106,7 +106,7 @@ TEST(Fuse, OperatorsOnRowsBeforeTheReductionJoin) {
   Node* scale = p.build.exp(p.f32({4, 1}));
   Node* y = p.build.mul(x, scale);
   p.output({p.build.sum(y, 1), y});
-  expect_same_after(p, run, kSums);
+  expect_same_after(p, run_fuse, kSums);
   EXPECT_EQ(p.kernels(), 1u) << p.print();
 }
 
@@ -114,7 +114,7 @@ TEST(Fuse, NothingIsRecomputedForABroadcast) {
   Program p;
   Node* row = p.build.exp(p.f32({6}));
   p.output({p.build.add(p.f32({4, 6}), row)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 2u) << "exp runs 6 times, not 24";
 }
 
@@ -125,7 +125,7 @@ TEST(Fuse, ViewsOfOperandsCostNothing) {
   Node* t = p.call("aten::transpose.int", {y, 0, 1});
   Node* s = p.call("aten::slice.Tensor", {p.f32({4, 12}), 1, 3, 9, 1});
   p.output({p.build.add(p.build.mul(x, t), s)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 1u);
   EXPECT_EQ(p.count("aten::transpose.int") + p.count("aten::slice.Tensor"), 0u) << p.print();
 }
@@ -136,7 +136,7 @@ TEST(Fuse, AViewThatTheCallerGetsStays) {
   Node* y = p.build.exp(x);
   Node* v = p.call("aten::view", {y, Argument::list({24})});
   p.output({v, p.build.add(v, 1.0)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.count("aten::view"), 1u);
 }
 
@@ -146,7 +146,7 @@ TEST(Fuse, ATransposedIntermediateIsMadeFirst) {
   Node* y = p.build.exp(x);
   Node* t = p.call("aten::t", {y});
   p.output({p.build.add(y, t)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 2u) << p.print();
 }
 
@@ -156,7 +156,7 @@ TEST(Fuse, GroupsStayFreeOfCycles) {
   Node* a = p.build.exp(x);
   Node* far = p.opaque(p.opaque(a));
   p.output({p.build.add(a, far)});  // a and the sum cannot be one kernel
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 2u) << p.print();
 }
 
@@ -164,7 +164,7 @@ TEST(Fuse, SiblingsThatReadOneOperandShareAKernel) {
   Program p;
   Node* x = p.f32({4, 3});
   p.output({p.build.exp(x), p.build.mul(x, 2.0), p.build.rsqrt(p.f32({4, 3}))});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 2u) << p.print();
 }
 
@@ -173,7 +173,7 @@ TEST(Fuse, SiblingsWithAPathBetweenThemDoNot) {
   Node* x = p.f32({4, 3});
   Node* a = p.opaque(p.build.exp(x));
   p.output({p.call("aten::mul.Tensor", {p.opaque(p.build.rsqrt(a)), x})});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_EQ(p.kernels(), 3u) << p.print();
 }
 
@@ -183,7 +183,7 @@ TEST(Fuse, LargeGroupsAreCut) {
   Node* y = x;
   for (int i = 0; i < 200; ++i) y = p.build.add(p.build.mul(y, 0.5), x);
   p.output({y});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
   EXPECT_GE(p.kernels(), 400u / 64);
   EXPECT_LE(p.kernels(), 2 * 400u / 64 + 1);
 }
@@ -210,7 +210,7 @@ TEST(Fuse, EffectsKeepTheirOrder) {
   Node* b = p.impure("aten::rand_like", {m}, x->tensor_type());
   Node* c = p.impure("aten::rand_like", {x}, x->tensor_type());
   p.output({p.build.add(p.build.exp(m), c), b, a});
-  expect_same_after(p, run);
+  expect_same_after(p, run_fuse);
 }
 
 TEST(Fuse, NothingIsFusedAroundWrites) {
@@ -229,7 +229,7 @@ TEST(Fuse, HalfTypesRoundAfterEachOperator) {
     Program p;
     Node* x = p.input(t, {4, 9}, true);
     p.output({p.build.mul(p.build.add(p.build.exp(x), x), 0.3)});
-    expect_same_after(p, run);
+    expect_same_after(p, run_fuse);
     EXPECT_EQ(p.kernels(), 1u);
   }
 }
@@ -248,7 +248,7 @@ double fuse_seconds(int layers, size_t* kernels) {
   p.output({x});
   PassContext c = p.context();
   auto start = std::chrono::steady_clock::now();
-  run(c);
+  run_fuse(c);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   *kernels = p.kernels();
   return seconds;

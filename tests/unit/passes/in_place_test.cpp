@@ -13,7 +13,7 @@ namespace {
 using fx::Argument;
 using fx::Node;
 
-void run(PassContext& c) {
+void run_to_fuse(PassContext& c) {
   Result<bool> ok = functionalize(c);
   ASSERT_TRUE(ok.ok()) << ok.reason();
   ASSERT_TRUE(dce(c).ok());
@@ -36,7 +36,7 @@ TEST(InPlace, AnElementwiseKernelWritesItsInput) {
   p.inplace("aten::mul_.Tensor", {x, 2.0});
   p.inplace("aten::add_.Tensor", {x, p.f32({3}), 1});
   p.output({x, p.build.exp(x)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
   EXPECT_EQ(direct_writes(p), 1u) << p.print();
   EXPECT_EQ(p.count("aten::copy_"), 0u);
   EXPECT_EQ(p.kernels(), 1u);
@@ -48,7 +48,7 @@ TEST(InPlace, AKernelWithoutOtherResults) {
   Node* y = p.f32({4, 3});
   p.inplace("aten::copy_", {x, y, false});
   p.output({y});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
   EXPECT_EQ(direct_writes(p), 1u) << p.print();
 }
 
@@ -60,7 +60,7 @@ TEST(InPlace, TwoInputsOfOneKernel) {
   p.inplace("aten::add_.Tensor", {x, y, 1});
   p.inplace("aten::mul_.Tensor", {y, old});
   p.output({p.build.sub(x, y)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
   EXPECT_EQ(p.count("aten::copy_"), 0u) << p.print();
 }
 
@@ -70,7 +70,7 @@ TEST(InPlace, ReadersOfTheOldValueComeFirst) {
   Node* old = p.flip(x);  // would find the new value behind the kernel
   p.inplace("aten::mul_.Tensor", {x, 2.0});
   p.output({old, p.call("aten::sum.dim_IntList", {x, Argument::list({1}), false, Argument()})});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
 }
 
 TEST(InPlace, AReaderThatNeedsTheKernelKeepsTheCopy) {
@@ -82,7 +82,7 @@ TEST(InPlace, AReaderThatNeedsTheKernelKeepsTheCopy) {
   Node* late = p.build.add(z, w);
   p.inplace("aten::copy_", {x, y, false});
   p.output({late});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
 }
 
 TEST(InPlace, AKernelThatReadsOtherPlacesKeepsTheCopy) {
@@ -92,7 +92,7 @@ TEST(InPlace, AKernelThatReadsOtherPlacesKeepsTheCopy) {
   Node* y = p.build.add(x, t);
   p.inplace("aten::copy_", {x, y, false});
   p.output({x});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
   EXPECT_EQ(direct_writes(p), 0u) << p.print();
   EXPECT_EQ(p.count("aten::copy_"), 1u);
 }
@@ -105,7 +105,7 @@ TEST(InPlace, RowKernelsStoreWhenTheRowIsRead) {
   p.inplace("aten::copy_", {x, y, false});
   p.inplace("aten::add_.Tensor", {row, p.build.amax(y, 1), 1});
   p.output({x, p.build.exp(row)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
   EXPECT_EQ(p.count("aten::copy_"), 0u) << p.print();
   EXPECT_EQ(p.kernels(), 1u);
 }
@@ -115,7 +115,7 @@ TEST(InPlace, AnotherLayoutKeepsTheCopy) {
   Node* x = p.input(DType::Float32, {4, 5}, false, {10, 2});
   p.inplace("aten::add_.Tensor", {x, 1.0, 1});
   p.output({p.build.exp(x)});
-  expect_same_after(p, run);
+  expect_same_after(p, run_to_fuse);
   EXPECT_EQ(p.count("aten::copy_"), 1u);
 }
 
@@ -125,7 +125,7 @@ TEST(InPlace, AResultThatOthersReadKeepsTheCopy) {
   p.inplace("aten::add_.Tensor", {x, 1.0, 1});
   p.output({p.call("aten::softmax.int", {x, 0, Argument()})});
   PassContext c = p.context();
-  run(c);
+  run_to_fuse(c);
   EXPECT_EQ(p.count("aten::copy_"), 1u) << p.print();
   EXPECT_NO_THROW(verify(c));
 }
