@@ -277,28 +277,42 @@ void bind_hot_call(nb::module_& m) {
 }
 
 void bind_watch(nb::module_& m) {
-  m.def("watch", [](nb::handle compiled, nb::sequence dicts, nb::sequence cells, nb::sequence lists) {
-    HotState fresh;
-    for (nb::handle d : dicts) {
-      if (!PyDict_Check(d.ptr())) throw nb::type_error("expected dicts");
-      fresh.watched.push_back({PyRef::borrow(d.ptr()), dict_version(d.ptr())});
-    }
-    for (nb::handle c : cells) {
-      if (!PyCell_Check(c.ptr())) throw nb::type_error("expected closure cells");
-      fresh.cells.push_back({PyRef::borrow(c.ptr()), PyRef::borrow(PyCell_GET(c.ptr()))});
-    }
-    for (nb::handle l : lists) {
-      if (!PyList_CheckExact(l.ptr())) throw nb::type_error("expected lists");
-      WatchedList w{PyRef::borrow(l.ptr()), {}};
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(l.ptr()); ++i)
-        w.items.push_back(PyRef::borrow(PyList_GET_ITEM(l.ptr(), i)));
-      fresh.lists.push_back(std::move(w));
-    }
-    HotState& s = state_of(compiled);
-    std::swap(s.watched, fresh.watched);
-    std::swap(s.cells, fresh.cells);
-    std::swap(s.lists, fresh.lists);
-  });
+  m.def(
+      "watch",
+      [](nb::handle compiled, nb::list dicts, nb::list cells, nb::list lists, nb::list types, nb::list functions) {
+        HotState fresh;
+        for (nb::handle d : dicts) {
+          if (!PyDict_Check(d.ptr())) throw nb::type_error("expected dicts");
+          fresh.watched.push_back({PyRef::borrow(d.ptr()), dict_version(d.ptr())});
+        }
+        for (nb::handle c : cells) {
+          if (!PyCell_Check(c.ptr())) throw nb::type_error("expected closure cells");
+          fresh.cells.push_back({PyRef::borrow(c.ptr()), PyRef::borrow(PyCell_GET(c.ptr()))});
+        }
+        for (nb::handle l : lists) {
+          if (!PyList_CheckExact(l.ptr())) throw nb::type_error("expected lists");
+          WatchedList w{PyRef::borrow(l.ptr()), {}};
+          for (Py_ssize_t i = 0; i < PyList_GET_SIZE(l.ptr()); ++i)
+            w.items.push_back(PyRef::borrow(PyList_GET_ITEM(l.ptr(), i)));
+          fresh.lists.push_back(std::move(w));
+        }
+        for (nb::handle t : types) {
+          if (!PyType_Check(t.ptr())) throw nb::type_error("expected classes");
+          fresh.types.push_back(watch_type(t.ptr()));
+        }
+        for (nb::handle f : functions) {
+          if (!PyFunction_Check(f.ptr())) throw nb::type_error("expected functions");
+          fresh.functions.push_back(watch_function(f.ptr()));
+        }
+        HotState& s = state_of(compiled);
+        std::swap(s.types, fresh.types);
+        std::swap(s.functions, fresh.functions);
+        std::swap(s.watched, fresh.watched);
+        std::swap(s.cells, fresh.cells);
+        std::swap(s.lists, fresh.lists);
+      },
+      nb::arg("compiled"), nb::arg("dicts") = nb::list(), nb::arg("cells") = nb::list(), nb::arg("lists") = nb::list(),
+      nb::arg("types") = nb::list(), nb::arg("functions") = nb::list());
 }
 
 }  // namespace

@@ -67,6 +67,14 @@ bool unchanged(HotState& s) {
     for (size_t i = 0; i < w.items.size(); ++i)
       if (PyList_GET_ITEM(w.list.get(), i) != w.items[i].get()) return false;
   }
+  for (const WatchedType& w : s.types)
+    if (reinterpret_cast<PyTypeObject*>(w.type.get())->tp_version_tag != w.version) return false;
+  for (const WatchedFunction& w : s.functions) {
+    const auto* f = reinterpret_cast<const PyFunctionObject*>(w.function.get());
+    if (f->func_code != w.code.get() || f->func_defaults != w.defaults.get() ||
+        f->func_kwdefaults != w.keyword_defaults.get())
+      return false;
+  }
   return true;
 }
 
@@ -241,6 +249,9 @@ int compiled_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(w.list.get());
     for (const PyRef& item : w.items) Py_VISIT(item.get());
   }
+  for (const WatchedType& w : s->types) Py_VISIT(w.type.get());
+  for (const WatchedFunction& w : s->functions)
+    for (const PyRef* p : {&w.function, &w.code, &w.defaults, &w.keyword_defaults}) Py_VISIT(p->get());
   for (const auto& v : s->variants) {
     if (v.use_count() > 1) continue;  // a running call holds it too
     for (const PyRef& c : v->constants) Py_VISIT(c.get());
@@ -356,6 +367,19 @@ uint64_t dict_version(PyObject* dict) {
   (void)dict;
   return ++never;
 #endif
+}
+
+// A class has no version until something was looked up in it.
+WatchedType watch_type(PyObject* type) {
+  PyRef found = PyRef::steal(PyObject_GetAttrString(type, "__init__"));
+  if (!found) PyErr_Clear();
+  return {PyRef::borrow(type), reinterpret_cast<PyTypeObject*>(type)->tp_version_tag};
+}
+
+WatchedFunction watch_function(PyObject* function) {
+  const auto* f = reinterpret_cast<const PyFunctionObject*>(function);
+  return {PyRef::borrow(function), PyRef::borrow(f->func_code), PyRef::borrow(f->func_defaults),
+          PyRef::borrow(f->func_kwdefaults)};
 }
 
 bool add_compiled_type(PyObject* module) {

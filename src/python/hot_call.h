@@ -74,6 +74,16 @@ struct WatchedList {
   std::vector<PyRef> items;
 };
 
+// A class and its version, which changes with every change of it or of a base.
+struct WatchedType {
+  PyRef type;
+  uint32_t version = 0;
+};
+// A function and what it was made of.
+struct WatchedFunction {
+  PyRef function, code, defaults, keyword_defaults;
+};
+
 enum class NumberKind : uint8_t { None, Float, Int };
 
 // One way to call: which arguments are tensors, which are numbers, which are these constants.
@@ -90,6 +100,8 @@ struct HotState {
   std::vector<WatchedDict> watched;
   std::vector<WatchedCell> cells;
   std::vector<WatchedList> lists;
+  std::vector<WatchedType> types;
+  std::vector<WatchedFunction> functions;
   PyRef slow;       // slow(args tuple, kwargs dict or None)
   PyRef companion;  // unknown attributes are its
   bool enabled = true;
@@ -101,6 +113,8 @@ bool add_compiled_type(PyObject* module);
 HotState* hot_state(PyObject* o);
 
 uint64_t dict_version(PyObject* dict);
+WatchedType watch_type(PyObject* type);
+WatchedFunction watch_function(PyObject* function);
 
 // Calls with one positional argument per entry of v.constants. Null without a Python error: no specialisation fits.
 PyObject* call_variant(const Variant& v, PyObject* const* args);

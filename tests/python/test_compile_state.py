@@ -1,6 +1,8 @@
 """What a trace rests on beside its tensor arguments: state that changes, containers, contexts, the callable itself."""
 
 import functools
+import os
+import types
 import warnings
 
 import pytest
@@ -225,3 +227,94 @@ def test_a_made_tensor_is_new_at_each_call():
         made = c(torch.ones(3))[1]
         assert made.eq(0).all()
         made.fill_(9)
+
+
+class Scaled(torch.nn.Module):
+    factor = 2.0
+
+    def forward(self, x):
+        return x * self.factor
+
+
+def test_a_replaced_class_attribute_or_method_is_noticed(monkeypatch):
+    compiled = fxjit.compile(Scaled())
+    x = torch.ones(2)
+    assert [compiled(x)[0].item() for _ in range(3)] == [2, 2, 2]
+    monkeypatch.setattr(Scaled, "factor", 3.0)
+    assert [compiled(x)[0].item() for _ in range(3)] == [3, 3, 3]
+    monkeypatch.setattr(Scaled, "forward", lambda self, x: x - self.factor)
+    assert [compiled(x)[0].item() for _ in range(3)] == [-2, -2, -2]
+
+
+def test_a_functions_new_code_and_defaults_are_noticed():
+    def program(x, k=2.0):
+        return x * k
+
+    compiled = fxjit.compile(program)
+    x = torch.ones(2)
+    assert [compiled(x)[0].item() for _ in range(3)] == [2, 2, 2]
+    program.__defaults__ = (5.0,)
+    assert [compiled(x)[0].item() for _ in range(3)] == [5, 5, 5]
+    program.__code__ = (lambda x, k=2.0: x + k).__code__
+    assert [compiled(x)[0].item() for _ in range(3)] == [6, 6, 6]
+
+
+settings = types.ModuleType("settings_of_a_program")
+settings.scale, settings.shift = 2.0, [1.0]
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+
+slotted = Slotted()
+slotted.scale = 2.0
+
+
+@pytest.mark.parametrize("program, owner", [(lambda x: x * settings.scale, settings), (lambda x: x * slotted.scale, slotted),
+                                            (lambda x: x * Scaled.factor, Scaled)])
+def test_attributes_of_python_modules_classes_and_slotted_objects(program, owner, monkeypatch):
+    compiled = fxjit.compile(program)
+    x = torch.ones(2)
+    assert [compiled(x)[0].item() for _ in range(3)] == [2, 2, 2]
+    monkeypatch.setattr(owner, "factor" if owner is Scaled else "scale", 7.0)
+    assert [compiled(x)[0].item() for _ in range(3)] == [7, 7, 7]
+    assert not any("not captured" in note for note in compiled.explain().notes)
+
+
+def test_a_local_python_module_and_closures_of_callees():
+    local, k = types.ModuleType("local_settings"), 3.0
+    local.scale = 2.0
+
+    def callee(x):
+        return x * k
+
+    compiled = fxjit.compile(lambda x: callee(x) * local.scale)
+    x = torch.ones(2)
+    assert [compiled(x)[0].item() for _ in range(3)] == [6, 6, 6]
+    local.scale = 3.0
+    assert [compiled(x)[0].item() for _ in range(3)] == [9, 9, 9]
+    k = 1.0
+    assert [compiled(x)[0].item() for _ in range(3)] == [3, 3, 3]
+
+
+def test_the_state_of_a_module_whose_method_is_compiled():
+    module = Scaled()
+    module.factor = 2.0
+    for compiled in (fxjit.compile(module.forward), fxjit.compile(lambda x: Scaled.forward(module, x))):
+        module.factor = 2.0
+        x = torch.ones(2)
+        assert [compiled(x)[0].item() for _ in range(3)] == [2, 2, 2]
+        module.factor = 4.0
+        assert [compiled(x)[0].item() for _ in range(3)] == [4, 4, 4]
+
+
+def test_the_environment_that_a_program_reads(monkeypatch):
+    monkeypatch.setenv("FACTOR_OF_A_TEST", "2")
+    compiled = fxjit.compile(lambda x: x * float(os.environ["FACTOR_OF_A_TEST"]) * float(os.getenv("NO_SUCH_NAME", "1")))
+    x = torch.ones(2)
+    assert [compiled(x)[0].item() for _ in range(3)] == [2, 2, 2]
+    monkeypatch.setenv("FACTOR_OF_A_TEST", "3")
+    assert [compiled(x)[0].item() for _ in range(3)] == [3, 3, 3]
+    monkeypatch.setenv("NO_SUCH_NAME", "4")
+    assert [compiled(x)[0].item() for _ in range(3)] == [12, 12, 12]

@@ -21,8 +21,8 @@ from .fx._run import SnapshotInterpreter
 from .inlining import inline_composites
 from .leaves import CONSTANT_TYPES, flatten, is_plain_tensor
 from .proxies import CaptureError
-from .state_guards import (GLOBAL_HOOKS, CellGuard, DefaultDType, DictGuard, ModuleGuard, NoHooks, StateGuard, global_guards,
-                           global_names, module_state, restore, target_state)
+from .state_guards import (GLOBAL_HOOKS, CellGuard, DefaultDType, DictGuard, FunctionGuard, ModuleGuard,
+                           NoHooks, StateGuard, TypeGuard, global_guards, global_names, module_state, restore, target_state)
 
 
 class Capture:
@@ -31,7 +31,8 @@ class Capture:
     root: the module whose attributes the graph reads
     graph: one placeholder per value of the call; values: which of the flattened arguments these are, in the order of the
     placeholders; varying: those of them that are numbers. All others are constants of the graph.
-    guards: objects with changed() -> str | None; dicts, cells, lists: what to watch, in which every guarded value lives,
+    guards: objects with changed() -> str | None; dicts, cells, lists, types, functions: what to watch, in which every
+    guarded value lives,
     unless `unwatched` is true; conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests
     """
 
@@ -44,6 +45,8 @@ class Capture:
         self.dicts = dicts + [d for g in states for d in g.dicts]
         self.lists = [x for g in states for x in g.lists]
         self.cells = [g.cell for g in guards if isinstance(g, CellGuard)]
+        self.types = [g.type for g in guards if isinstance(g, TypeGuard)]
+        self.functions = [g.function for g in guards if isinstance(g, FunctionGuard)]
         self.unwatched = any(g.unwatched for g in states)
         self._generic = None
 
@@ -151,6 +154,8 @@ def capture(target, spec, leaves, varying=frozenset()) -> Capture:
     remove_decided(tracer, graph)
     inline_composites(graph, tracer.numbers)
     guards = before + state + list(global_guards(watcher.functions))
+    kinds = {type(m) for m in modules.values()} | {t for g in guards if isinstance(g, StateGuard) for t in g.types}
+    guards += [TypeGuard(t) for t in kinds]
     guards += [DictGuard(d, [], "global module hooks") for d in GLOBAL_HOOKS] + [NoHooks(), DefaultDType()]
     dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
     return Capture(root, graph, guards, dicts, "checked FX trace", graph.guards, values=values, varying=varying)

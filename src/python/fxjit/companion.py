@@ -78,7 +78,7 @@ class Companion:
         """Forgets every trace, specialisation and failure."""
         with self.lock:
             _C.clear_variants(self.compiled)
-            _C.watch(self.compiled, [], [], [])
+            _C.watch(self.compiled)
             self.variants.clear()
             self.positions = Positions()
             self.failures.clear()
@@ -212,7 +212,7 @@ class Companion:
     def watch(self):
         def all_of(field):
             return list({id(x): x for v in self.all_variants() for x in getattr(v.captured, field)}.values())
-        _C.watch(self.compiled, all_of("dicts"), all_of("cells"), all_of("lists"))
+        _C.watch(self.compiled, **{field: all_of(field) for field in ("dicts", "cells", "lists", "types", "functions")})
 
     def recheck(self):
         """Compares what the traces rest on; a variant of which something really changed is dropped."""

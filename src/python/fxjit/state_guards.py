@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import collections
 import functools
+import os
+import sys
 import types
 
 import torch
@@ -37,25 +39,49 @@ class DictGuard:
         return None
 
 
-_OPAQUE_TYPES = (torch.Tensor, torch.nn.Module, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+_OPAQUE_TYPES = (torch.Tensor, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
                  types.ModuleType, types.CodeType)
+_MODULE_FIELDS = frozenset(torch.nn.Module().__dict__)
 _STATE_LIMIT = 2000  # values that a guard follows; beyond that checking costs more than the program
+
+
+class _Slots:
+    """The slots of an object, as a container of their values."""
+
+    def __init__(self, owner):
+        slots = (vars(c).get("__slots__", ()) for c in type(owner).__mro__ if not _is_library_class(c))
+        self.owner = owner
+        self.names = [n for names in slots for n in ((names,) if isinstance(names, str) else names) if n != "__weakref__"]
+
+    def __iter__(self):
+        return iter([getattr(self.owner, n, _NO_VALUE) for n in self.names])
+
+    def clear(self):
+        pass
+
+    def extend(self, values):
+        for n, v in zip(self.names, values):
+            if v is not _NO_VALUE:
+                setattr(self.owner, n, v)
 
 
 class StateGuard:
     """What is inside containers and plain objects, however deep: lists, dicts, sets, instance attributes.
 
     dicts, lists: those of them that can be watched; `unwatched` is true if there is something else that may change.
+    types: the classes of the objects
     """
 
     def __init__(self, value, label: str):
         self.label, self.snapshots, self.dicts, self.lists, self.unwatched = label, [], [], [], False
+        self.types: set = set()
         self._seen: set = set()
         self._follow(value)
 
     def _follow(self, value):
         if isinstance(value, CONSTANT_TYPES) or isinstance(value, _OPAQUE_TYPES) or id(value) in self._seen:
             return
+        is_module = isinstance(value, torch.nn.Module)
         self._seen.add(id(value))
         if len(self._seen) > _STATE_LIMIT:
             raise CaptureError(f"{self.label} holds more than {_STATE_LIMIT} values that would have to be guarded")
@@ -69,9 +95,19 @@ class StateGuard:
                 self.snapshots.append((value, parts))
         else:
             held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-            if not isinstance(held, dict) or (held is not value and _is_library_class(type(value))):
+            if held is not value and not is_module and _is_library_class(type(value)):
                 return
-            parts = tuple(held.values())
+            if held is not value and not _is_library_class(type(value)):
+                self.types.add(type(value))
+            if not isinstance(held, dict):
+                held = _Slots(value)
+                self.unwatched |= bool(held.names)
+                self.snapshots.append((held, tuple(held)))
+                for part in held:
+                    self._follow(part)
+                return
+            # What a module keeps in its tables of tensors can be no constant of a graph.
+            parts = tuple(v for k, v in held.items() if not (is_module and k in _MODULE_FIELDS and k != "_modules"))
             self.snapshots.append((held, tuple(held.items())))
             self.dicts.append(held)
         for part in parts:
@@ -97,12 +133,33 @@ class StateGuard:
                 container.update(old) if isinstance(container, (dict, set)) else container.extend(old)
 
 
+def _is_library_name(name) -> bool:
+    root = name.split(".")[0]
+    return root in ("torch", "fxjit", "numpy") or (root in sys.stdlib_module_names and root != "__main__")
+
+
 def _is_library_class(cls) -> bool:
-    return cls.__module__.split(".")[0] in ("torch", "builtins", "collections", "functools", "fxjit")
+    return _is_library_name(cls.__module__)
+
+
+class TypeGuard:
+    """What a class and its bases define, but for those of libraries: methods and class attributes."""
+
+    def __init__(self, cls):
+        self.type = cls
+        self.parts = [DictGuard(vars(c), list(vars(c)), c.__name__) for c in cls.__mro__ if not _is_library_class(c)]
+
+    def changed(self):
+        for part in self.parts:
+            if len(part.owner) != len(part.entries):
+                return f"the class {part.label}"
+            if what := part.changed():
+                return f"the class attribute {what}"
+        return None
 
 
 class FunctionGuard:
-    """A function's code and defaults. They are compared when something else led to a check: no word tells of them."""
+    """A function's code and defaults."""
 
     def __init__(self, function):
         self.function, self.old = function, self._value(function)
@@ -136,9 +193,6 @@ class ModuleGuard:
 
     def dicts(self):
         return [d for d, _ in self.tables]
-
-
-_MODULE_FIELDS = frozenset(torch.nn.Module().__dict__)
 
 
 def module_state(module: torch.nn.Module, path: str):
@@ -186,9 +240,39 @@ def global_guards(functions):
         if names:
             yield DictGuard(globals_, names, f"globals of {code.co_name}")
             for n in names:
-                yield StateGuard(globals_[n], f"the global '{n}'")
-                if isinstance(globals_[n], types.FunctionType):
-                    yield FunctionGuard(globals_[n])
+                yield from _value_guards(globals_[n], f"the global '{n}'", global_names(code), set())
+
+
+def _value_guards(value, label, names, seen):
+    """Guards on what code with these names may find in a global or a closure variable. seen: ids of functions, modules
+    and classes that were followed."""
+    if isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+    yield StateGuard(value, label)
+    if (value is os and names & {"environ", "getenv"}) or value is os.environ or value is os.getenv:
+        yield StateGuard(os.environ._data, "os.environ")
+    if isinstance(value, types.FunctionType) and not _is_library_name(value.__module__ or ""):
+        yield FunctionGuard(value)
+        for cell in closure_guards(value):
+            yield cell
+            yield from _value_guards(cell.old, f"the closure variable '{cell.name}'", global_names(value.__code__), seen)
+    yield from _namespace_guards(value, names, seen)
+
+
+def _namespace_guards(value, names, seen):
+    """Guards on what code with these names may read of a Python module or a class: `config.scale`, `Model.scale`."""
+    if not isinstance(value, (type, types.ModuleType)) or _is_library_name(value.__module__ if isinstance(value, type)
+                                                                          else value.__name__):
+        return
+    if isinstance(value, type):
+        yield TypeGuard(value)
+    else:
+        yield DictGuard(vars(value), [n for n in names if n in vars(value)], value.__name__)
+    for n in names:
+        if n in vars(value):
+            yield from _value_guards(vars(value)[n], f"{value.__name__}.{n}", names, seen)
 
 
 def target_state(target):
@@ -206,10 +290,9 @@ def target_state(target):
         guards += [StateGuard(target, "the callable object")]
         function = type(target).__call__
     if isinstance(function, types.FunctionType):
-        guards += [FunctionGuard(function), StateGuard([function.__defaults__, function.__kwdefaults__], "default arguments")]
-        guards += closure_guards(function)
+        guards.append(StateGuard([function.__defaults__, function.__kwdefaults__], "default arguments"))
+        guards += list(_value_guards(function, "the function", global_names(function.__code__), set()))
         guards += list(global_guards({function.__code__: function.__globals__}))
-        guards += [StateGuard(c.old, f"the closure variable '{c.name}'") for c in guards if isinstance(c, CellGuard)]
     return guards
 
 
