@@ -14,8 +14,9 @@ struct KernelReport {
   std::vector<std::string> sources;  // the nodes that were fused into it
   std::vector<int64_t> scopes;       // the program's nodes that it computes: indices into scope_names
   int64_t bytes = 0;                 // read and written once, at the sizes of the example call
-  double milliseconds = 0;           // of code generation; 0 where the kernel cache had it
-  bool cached = false;
+  double milliseconds = 0;           // of code generation; 0 where this process had it
+  bool cached = false;               // compiled for an earlier program of this process
+  bool from_disk = false;            // compiled by an earlier process (option `cache`)
 };
 
 struct CallReport {

@@ -19,6 +19,7 @@ KernelReport report_kernel(const ShapeEnv& env, const kernel::KernelCall& call, 
     r.bytes += elements * static_cast<int64_t>(size_of(b.dtype));
   }
   r.cached = handle.was_cached;
+  r.from_disk = handle.from_disk;
   r.milliseconds = handle.was_cached ? 0 : handle.compile_ms;
   return r;
 }

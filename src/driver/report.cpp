@@ -37,7 +37,7 @@ void print_specialisation(std::string& out, const SpecialisationReport& s, size_
   if (!s.kernels.empty()) out += "    kernels:\n";
   for (const KernelReport& k : s.kernels) {
     out += "      " + k.name + ": " + join(k.sources) + "; " + bytes_text(k.bytes) + "; ";
-    out += k.cached ? "from the kernel cache\n" : number(k.milliseconds) + " ms\n";
+    out += k.cached ? "from the kernel cache\n" : number(k.milliseconds) + (k.from_disk ? " ms, from disk\n" : " ms\n");
   }
   print_calls(out, "library calls", s.library_calls);
   print_calls(out, "ATen calls", s.aten_calls);

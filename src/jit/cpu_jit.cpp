@@ -107,24 +107,25 @@ class LinkedCode final : public CompiledCode {
     llvm::consumeError(session_.removeJITDylib(library_));
   }
 
-  void link(llvm::orc::ObjectLinkingLayer& linker, JITDylib& runtime, std::string object,
-            const std::vector<std::string>& functions, std::span<const NamedAddress> extra) {
-    object_bytes_ = object.size();
+  void link(llvm::orc::ObjectLinkingLayer& linker, JITDylib& runtime, const Object& object,
+            std::span<const NamedAddress> extra) {
+    object_bytes_ = object.bytes.size();
     library_.addToLinkOrder(runtime);
     if (!extra.empty()) {
       unwrap(library_.define(llvm::orc::absoluteSymbols(symbol_map(session_, extra))), "defining symbols");
     }
-    unwrap(linker.add(library_, llvm::MemoryBuffer::getMemBufferCopy(object, library_.getName())), "adding an object");
+    unwrap(linker.add(library_, llvm::MemoryBuffer::getMemBufferCopy(object.bytes, library_.getName())),
+           "adding an object");
     llvm::orc::SymbolLookupSet wanted;
-    for (const std::string& name : functions) wanted.add(session_.intern(name));
+    for (const std::string& name : object.functions) wanted.add(session_.intern(name));
     link_log().clear();
     auto found = session_.lookup(llvm::orc::makeJITDylibSearchOrder(&library_), std::move(wanted));
     if (!found) {
       std::string why = llvm::toString(found.takeError());
       throw InternalError("linking generated code: " + std::exchange(link_log(), {}) + why);
     }
-    symbols_.reserve(functions.size());
-    for (const std::string& name : functions) {
+    symbols_.reserve(object.functions.size());
+    for (const std::string& name : object.functions) {
       symbols_.push_back({name, (*found)[session_.intern(name)].getAddress().toPtr<const void*>()});
     }
   }
@@ -177,25 +178,31 @@ std::string target_data_layout(const CpuTarget& target) {
       .getStringRepresentation();
 }
 
-std::shared_ptr<const CompiledCode> CpuJit::add(std::unique_ptr<llvm::Module> module, Profile profile,
-                                                const CpuTarget& wanted, std::span<const NamedAddress> extra,
-                                                bool verify) {
+Object CpuJit::compile(std::unique_ptr<llvm::Module> module, Profile profile, const CpuTarget& wanted, bool verify) {
   ForkGuard guard;
   const CpuTarget& target = emitted_target(profile, wanted);
-  std::string object;
-  const std::vector<std::string> functions = defined_functions(*module);
-  {
-    MachinePool::Lease machine = impl_->machine(profile, target);
-    prepare(*module, profile, target);
-    module->setDataLayout(machine->createDataLayout());
-    if (verify) verify_module(*module);
-    object = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
-  }
-  const std::string name = module->getName().str() + "." + std::to_string(impl_->next++);
+  Object object{module->getName().str(), {}, defined_functions(*module)};
+  MachinePool::Lease machine = impl_->machine(profile, target);
+  prepare(*module, profile, target);
+  module->setDataLayout(machine->createDataLayout());
+  if (verify) verify_module(*module);
+  object.bytes = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
   module.reset();
+  return object;
+}
+
+std::shared_ptr<const CompiledCode> CpuJit::link(const Object& object, std::span<const NamedAddress> extra) {
+  ForkGuard guard;
+  const std::string name = object.name + "." + std::to_string(impl_->next++);
   auto code = std::make_shared<LinkedCode>(impl_->session, impl_->session.createBareJITDylib(name));
-  code->link(impl_->linker, impl_->runtime, std::move(object), functions, extra);
+  code->link(impl_->linker, impl_->runtime, object, extra);
   return code;
+}
+
+std::shared_ptr<const CompiledCode> CpuJit::add(std::unique_ptr<llvm::Module> module, Profile profile,
+                                                const CpuTarget& target, std::span<const NamedAddress> extra,
+                                                bool verify) {
+  return link(compile(std::move(module), profile, target, verify), extra);
 }
 
 std::string CpuJit::assembly(const llvm::Module& module, Profile profile, const CpuTarget& wanted) {

@@ -28,6 +28,13 @@ struct NamedAddress {
   const void* address = nullptr;
 };
 
+// What a module was compiled to, not yet linked.
+struct Object {
+  std::string name;                    // of the module
+  std::string bytes;                   // an ELF file
+  std::vector<std::string> functions;  // that others may call
+};
+
 // The linked code of one module. Whoever may run it holds a reference: the last one unmaps it.
 class CompiledCode {
  public:
@@ -56,9 +63,14 @@ class CpuJit {
  public:
   static CpuJit& process();
 
-  // Emits and links `module`, which is consumed; its context may be dropped when this returns. Triple, data layout,
-  // CPU, nounwind and frame pointers are set here. What the module does not define must be in `extra` or in
-  // runtime_symbols(); InternalError otherwise, as for a module that does not verify (`verify`).
+  // The object file of `module`, which is consumed; its context may be dropped when this returns. Triple, data layout,
+  // CPU, nounwind and frame pointers are set here. InternalError for a module that does not verify (`verify`).
+  Object compile(std::unique_ptr<llvm::Module> module, Profile profile, const CpuTarget& target, bool verify = true);
+
+  // Links it. What it does not define must be in `extra` or in runtime_symbols(); InternalError otherwise.
+  std::shared_ptr<const CompiledCode> link(const Object& object, std::span<const NamedAddress> extra = {});
+
+  // link(compile(module)).
   std::shared_ptr<const CompiledCode> add(std::unique_ptr<llvm::Module> module, Profile profile,
                                           const CpuTarget& target, std::span<const NamedAddress> extra = {},
                                           bool verify = true);

@@ -5,12 +5,16 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <atomic>
 #include <cstdio>
+#include <optional>
 
 #include "codegen/cpu/cpu_hooks.h"
 #include "codegen/emit_kernel.h"
+#include "jit/object_cache.h"
 #include "support/dump.h"
 #include "support/errors.h"
+#include "support/log.h"
 #include "support/timer.h"
 
 namespace fxjit::inline v0::jit {
@@ -65,6 +69,20 @@ void dump(const support::Dump& to, const EmittedKernel& e, const KernelHandle& h
   to.write(DumpStage::Asm, h.symbol, CpuJit::process().assembly(*e.module, profile_of(schedule), target));
 }
 
+// The user loses speed, not results: one warning is enough.
+template <class T>
+void warn_once(const Result<T>& result) {
+  static std::atomic<bool> warned{false};
+  if (!result && !warned.exchange(true)) support::warn("fxjit: " + result.reason());
+}
+
+std::optional<ObjectCache> disk_of(const Options& options) {
+  if (options.cache == "off" || options.cache.empty()) return std::nullopt;
+  Result<ObjectCache> opened = ObjectCache::open(options.cache);
+  warn_once(opened);
+  return opened ? std::optional(*opened) : std::nullopt;
+}
+
 }  // namespace
 
 std::string kernel_key(const kernel::Kernel& k, const codegen::Schedule& schedule, const CpuTarget& target) {
@@ -99,9 +117,20 @@ Result<KernelHandle> KernelCache::get(const kernel::Kernel& k, const codegen::Sc
   support::Timer timer;
   KernelHandle h;
   h.symbol = symbol_of(key);
-  EmittedKernel e = emit(k, schedule, **target, h.symbol);
-  if (!options.dump.empty()) dump(support::Dump(options.dump), e, h, schedule, **target);
-  h.code = CpuJit::process().add(std::move(e.module), profile_of(schedule), **target, {}, options.verify);
+  const std::optional<ObjectCache> disk = disk_of(options);
+  std::optional<std::string> kept;
+  if (disk && options.dump.empty()) kept = disk->load(key);  // a dump shows what is compiled: nothing may be skipped
+  Object object{h.symbol, {}, {h.symbol}};
+  if (kept) {
+    h.from_disk = true;
+    object.bytes = *std::move(kept);
+  } else {
+    EmittedKernel e = emit(k, schedule, **target, h.symbol);
+    if (!options.dump.empty()) dump(support::Dump(options.dump), e, h, schedule, **target);
+    object = CpuJit::process().compile(std::move(e.module), profile_of(schedule), **target, options.verify);
+    if (disk) warn_once(disk->store(key, object.bytes));
+  }
+  h.code = CpuJit::process().link(object);
   h.function = h.code->symbol<fxjit_kernel>(h.symbol);
   h.compile_ms = timer.milliseconds();
   return insert(key, std::move(h));

@@ -24,10 +24,11 @@ struct KernelHandle {
   std::string symbol;       // of the function: "kernel_" and a hash of the key
   double compile_ms = 0;    // of the compilation that made it
   bool was_cached = false;  // it was made for an earlier request
+  bool from_disk = false;   // an earlier process compiled it (option `cache`)
 };
 
 // All that the machine code of a kernel depends on: canonical text, schedule, target with its features, the build of
-// this library, LLVM's version. Also the name under which a cache on disk would keep it.
+// this library, LLVM's version. Also what the cache on disk keeps it under.
 std::string kernel_key(const kernel::Kernel& k, const codegen::Schedule& schedule, const CpuTarget& target);
 
 // The target that the options ask for: a Failure below x86-64-v3, or where this machine cannot run the one named.
@@ -39,8 +40,9 @@ class KernelCache {
   explicit KernelCache(size_t capacity = 1024) : capacity_(capacity) {}
   static KernelCache& process();
 
-  // Compiles `k`, unless it is here. Failure where there is no compiled kernel on this machine. Dumps what it compiles
-  // if options.dump says so. InternalError for a kernel that does not verify or cannot be emitted.
+  // Compiles `k`, unless it is here or in the folder of options.cache; a folder that cannot be used is warned of once
+  // in the process. Failure where there is no compiled kernel on this machine. Dumps what it compiles if options.dump
+  // says so. InternalError for a kernel that does not verify or cannot be emitted.
   Result<KernelHandle> get(const kernel::Kernel& k, const codegen::Schedule& schedule, const Options& options);
 
   size_t size() const;

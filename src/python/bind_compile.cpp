@@ -114,7 +114,7 @@ nb::dict specialisation_report(const driver::SpecialisationReport& s) {
   for (const driver::KernelReport& k : s.kernels) {
     nb::dict row;
     row["name"] = k.name, row["sources"] = k.sources, row["bytes"] = k.bytes, row["ms"] = k.milliseconds;
-    row["cached"] = k.cached, row["nodes"] = scope_names(s, k.scopes);
+    row["cached"] = k.cached, row["from_disk"] = k.from_disk, row["nodes"] = scope_names(s, k.scopes);
     kernels.append(row);
   }
   nb::dict stages;

@@ -7,43 +7,12 @@
 
 #include "fxjit/errors.h"
 #include "jit/kernel_cache.h"
+#include "scaled_kernel.h"
 
 namespace fxjit::jit {
 namespace {
 
-using kernel::Expr;
-using kernel::ExprKind;
 using kernel::Kernel;
-using kernel::StrideClass;
-
-// out[i] = x[i] * c over one axis of floats.
-Kernel scaled_by(double c) {
-  Kernel k;
-  k.axes = {{}};
-  k.buffers = {{DType::Float32, false, {StrideClass::Unit}}, {DType::Float32, true, {StrideClass::Unit}}};
-  Expr load, factor, product;
-  load.kind = ExprKind::Load;
-  load.index = 0;
-  factor.kind = ExprKind::Const;
-  factor.bits = std::bit_cast<uint64_t>(c);
-  product.kind = ExprKind::Op;
-  product.op = ops::OpId::mul;
-  product.args[0] = 0;
-  product.args[1] = 1;
-  k.exprs = {load, factor, product};
-  k.stores = {{1, 2}};
-  return k;
-}
-
-std::vector<float> run(const KernelHandle& h, const codegen::Schedule& s, const Kernel& k, std::vector<float> x) {
-  std::vector<float> out(x.size());
-  void* pointers[] = {x.data(), out.data()};
-  const int64_t extents[] = {static_cast<int64_t>(x.size())};
-  const int64_t strides[] = {1, 1};
-  fxjit_launch launch{pointers, extents, strides, nullptr, codegen::blocks_per_outer(k, s, extents)};
-  h.function(0, codegen::unit_count(k, s, extents), &launch);
-  return out;
-}
 
 class KernelCacheTest : public testing::Test {
  protected:
