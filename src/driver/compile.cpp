@@ -10,6 +10,7 @@
 #include "jit/forward_jit.h"
 #include "jit/kernel_cache.h"
 #include "passes/pass.h"
+#include "support/fault.h"
 #include "torch/aten_call.h"
 #include "torch/host_table.h"
 
@@ -144,6 +145,7 @@ void describe_frame(Compilation& c) {
 }
 
 void link(Compilation& c) {
+  support::fault_point(c.request.options, "link");
   auto forward = jit::compile_specialised(*c.graph, c.env(), c.inputs, c.plan, c.kernels,
                                           {torch_::specialised_table(), &torch_::requires_grad}, c.target);
   c.out->forward = forward.function;
@@ -160,7 +162,10 @@ Result<SpecialisationPtr> compile(torch_::TypedProgram program, CompileRequest r
   Compilation c{std::move(program), request, **target, {}, {}, {}, {}, {}};
   if (auto r = run_passes(c); !r) return r.failure();
 
-  auto stage = [&request](const char* name) { return request.times.scope(name); };
+  auto stage = [&request](const char* name) {
+    support::fault_point(request.options, name);
+    return request.times.scope(name);
+  };
   {
     auto timed = stage("plan");
     choose_schedules(c);

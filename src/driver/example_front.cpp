@@ -86,9 +86,10 @@ detail::CallResult ExampleFront::run(std::vector<at::Tensor>& tensors) {
 
 detail::CallResult ExampleFront::call_slow(std::span<c10::TensorImpl* const> in) {
   std::vector<at::Tensor> tensors = borrow_tensors(in);
-  if (Recording::active()) return run(tensors);
+  if (Recording::active() || given_up_) return run(tensors);
   std::shared_ptr<const Attributes> attributes;
-  const Variant v = variant_now(attributes);
+  Variant v;
+  if (!given_up_.attempt(options_, [&] { v = variant_now(attributes); })) return run(tensors);
   std::vector<at::Tensor> inputs = tensors;
   inputs.insert(inputs.end(), attributes->tensors.begin(), attributes->tensors.end());
   if (decide_miss(*v.function, inputs, kEager, warned_) == Miss::Uncompiled) return run(tensors);
@@ -133,6 +134,7 @@ std::shared_ptr<Function> ExampleFront::make_function(const Attributes& attribut
 ExampleFront::Variant ExampleFront::variant_now(std::shared_ptr<const Attributes>& attributes) {
   std::lock_guard lock(build_);
   State next;
+  support::fault_point(options_, "capture");
   if (StatePtr now = state_.load()) {
     if (const Variant* v = now->current()) {
       attributes = now->attributes;
@@ -159,6 +161,7 @@ Report ExampleFront::report() {
       reports.push_back(it->function->report());
   Report r = merge_reports(reports);
   if (r.capture.empty()) r.capture = "nothing was called yet";
+  given_up_.add_to(r, kEager);
   return r;
 }
 
@@ -172,6 +175,7 @@ std::string ExampleFront::code() {
 void ExampleFront::reset() {
   std::lock_guard lock(build_);
   state_.store(nullptr, std::memory_order_release);
+  given_up_.reset();
 }
 
 }  // namespace fxjit::inline v0::driver

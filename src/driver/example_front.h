@@ -62,6 +62,7 @@ class ExampleFront final : public Front {
   std::mutex build_;      // writes of state_
   std::mutex recording_;  // one thread records, the others run eagerly meanwhile
   std::atomic<bool> warned_{false};
+  GivenUp given_up_;
 };
 
 }  // namespace fxjit::inline v0::driver

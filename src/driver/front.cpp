@@ -77,6 +77,22 @@ Miss decide_miss(Function& function, std::span<const at::Tensor> inputs, const c
   return Miss::Uncompiled;
 }
 
+void GivenUp::set(std::string reason) {
+  std::lock_guard lock(mutex_);
+  reason_ = std::move(reason);
+  set_.store(true, std::memory_order_release);
+}
+
+void GivenUp::reset() {
+  std::lock_guard lock(mutex_);
+  set_.store(false, std::memory_order_release);
+}
+
+void GivenUp::add_to(Report& report, const char* form) const {
+  std::lock_guard lock(mutex_);
+  if (set_.load()) report.fallbacks.push_back({"", form, reason_});
+}
+
 Report merge_reports(const std::vector<Report>& reports) {
   Report all;
   for (const Report& r : reports) {

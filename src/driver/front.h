@@ -4,12 +4,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "driver/function.h"
 #include "fxjit/driver/example.h"
+#include "support/fault.h"
 
 namespace fxjit::inline v0::driver {
 
@@ -35,6 +37,33 @@ Miss decide_miss(Function& function, std::span<const at::Tensor> inputs, const c
 
 // Notes the reason for an uncompiled call; RuntimeError where the option `strict` forbids it.
 void run_uncompiled(Function& function, const char* uncompiled_form, const std::string& reason);
+
+// Why a program is not compiled at all: making what compiled calls need has failed once, and is not tried again until
+// reset(). Thread-safe.
+class GivenUp {
+ public:
+  explicit operator bool() const { return set_.load(std::memory_order_acquire); }
+  // Runs `f`, an attempt to make something; false where it threw, as support::absorb_fault decides.
+  template <class F>
+  bool attempt(const Options& options, F f) {
+    try {
+      f();
+      return true;
+    } catch (const std::exception&) {
+      set(support::absorb_fault(options));
+      return false;
+    }
+  }
+  void reset();
+  // Adds the reason to the report, for calls that ran in `form`.
+  void add_to(Report& report, const char* form) const;
+
+ private:
+  void set(std::string reason);
+  mutable std::mutex mutex_;
+  std::string reason_;
+  std::atomic<bool> set_{false};
+};
 
 // One report of several functions that serve one program.
 Report merge_reports(const std::vector<Report>& reports);

@@ -4,6 +4,7 @@
 #include "jit/kernel_cache.h"
 #include "runtime/frame.h"
 #include "support/errors.h"
+#include "support/fault.h"
 #include "torch/frame_error.h"
 #include "torch/method_resolver.h"
 
@@ -77,8 +78,14 @@ const fxjit_table* GenericForm::table() {
 
 fxjit_generic GenericForm::function() {
   std::call_once(once_, [this] {
-    auto target = jit::target_for(options_);
-    if (target) compiled_ = jit::compile_generic(*graph_, plan_, {table(), nullptr}, **target);
+    try {
+      support::fault_point(options_, "generic");
+      auto target = jit::target_for(options_);
+      if (target) compiled_ = jit::compile_generic(*graph_, plan_, {table(), nullptr}, **target);
+    } catch (const std::exception&) {
+      problem_ = support::absorb_fault(options_);
+      failed_.store(true, std::memory_order_release);
+    }
   });
   return compiled_.function;
 }

@@ -1,6 +1,7 @@
 // The generic form of a GraphModule's forward: LLVM IR with one call per node, any shape, any callee.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -23,6 +24,8 @@ class GenericForm {
   // call; on a machine without a compiled target the graph is interpreted. Exceptions come through unchanged, values
   // are released after their last use.
   fx::Value run(fx::GraphModule& root, std::span<const fx::Value> bound);
+  // Why there is no code, so that the graph is interpreted; empty as long as nothing went wrong.
+  std::string problem() const { return failed_.load(std::memory_order_acquire) ? problem_ : std::string(); }
   // The LLVM IR.
   std::string code() const;
 
@@ -39,6 +42,8 @@ class GenericForm {
   codegen::ForwardPlan plan_;
   std::once_flag once_;
   jit::CompiledForward<fxjit_generic> compiled_;
+  std::string problem_;  // written once, before failed_
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace fxjit::inline v0::driver

@@ -58,14 +58,28 @@ std::optional<at::Tensor> GraphEngine::try_tensors(fx::GraphModule& root, std::s
 }
 
 fx::Value GraphEngine::call(fx::GraphModule& root, std::span<const fx::Value> args, const fx::Value& kwargs) {
-  const CurrentPtr c = current(root);
+  CurrentPtr c;
+  const auto find_program = [&] {
+    support::fault_point(options_, "capture");
+    c = current(root);
+  };
+  if (given_up_ || !given_up_.attempt(options_, find_program)) {
+    const auto snapshot = root.snapshot();
+    return interpret_graph(root, *snapshot->graph, bind(*snapshot->graph, args, kwargs));
+  }
   Program& p = *c->program;
   const std::vector<fx::Value> bound = bind(*p.snapshot->graph, args, kwargs);
   if (Recording::active()) return interpret_graph(root, *p.snapshot->graph, bound);
   GraphArguments a = take_apart(bound);
   std::string problem = a.problem;
   if (problem.empty()) {
-    if (const VariantPtr v = variant_for(root, *c, a)) return run_variant(root, p, *v, a, bound);
+    VariantPtr v;
+    const auto find_variant = [&] {
+      support::fault_point(options_, "variant");
+      v = variant_for(root, *c, a);
+    };
+    if (!given_up_.attempt(options_, find_variant)) return p.generic.run(root, bound);
+    if (v) return run_variant(root, p, *v, a, bound);
     problem = "called with more than " + std::to_string(kMaxVariants) + " sets of arguments that are no tensors";
   }
   note_generic(p, problem);
@@ -97,8 +111,10 @@ fx::Value GraphEngine::run_variant(fx::GraphModule& root, Program& p, const Vari
     v.function->count_generic_call();
     return p.generic.run(root, bound);
   }
+  const fx::Graph* graph = nullptr;
+  if (!given_up_.attempt(options_, [&] { graph = &p.recorded_graph(); })) return p.generic.run(root, bound);
   Recording recording(v.function, std::move(inputs));
-  return record_graph(root, p.recorded_graph(), bound, recording);
+  return record_graph(root, *graph, bound, recording);
 }
 
 GraphEngine::VariantPtr GraphEngine::make_variant(const Program& p, const GraphArguments& a,
@@ -146,6 +162,12 @@ GraphEngine::VariantPtr GraphEngine::variant_for(fx::GraphModule& root, const Cu
 }
 
 Report GraphEngine::report(fx::GraphModule& root) {
+  if (given_up_) {
+    Report r;
+    r.capture = "the graph of a GraphModule";
+    given_up_.add_to(r, kGeneric);
+    return r;
+  }
   const CurrentPtr c = current(root);
   std::vector<Report> reports;
   for (const VariantPtr& v : c->variants) reports.push_back(v->function->report());
@@ -154,6 +176,7 @@ Report GraphEngine::report(fx::GraphModule& root) {
   std::lock_guard lock(c->program->mutex);
   r.fallbacks.insert(r.fallbacks.end(), c->program->reasons.begin(), c->program->reasons.end());
   r.generic_calls += c->program->generic_calls;
+  if (std::string why = c->program->generic.problem(); !why.empty()) r.fallbacks.push_back({"", "interpreter", why});
   return r;
 }
 
@@ -169,6 +192,7 @@ void GraphEngine::reset() { forget(); }
 void GraphEngine::forget() {
   std::lock_guard lock(build_);
   current_.store(nullptr, std::memory_order_release);
+  given_up_.reset();
 }
 
 }  // namespace fxjit::inline v0::driver

@@ -73,6 +73,7 @@ class GraphEngine {
   std::atomic<CurrentPtr> current_;
   std::mutex build_;  // writes of current_
   std::atomic<bool> warned_{false};
+  GivenUp given_up_;  // on this program
 };
 
 }  // namespace fxjit::inline v0::driver

@@ -5,7 +5,7 @@
 #include "driver/signature.h"
 #include "driver/size_blind.h"
 #include "passes/infer.h"
-#include "support/log.h"
+#include "support/fault.h"
 #include "torch/import_record.h"
 #include "torch/recorder.h"
 
@@ -22,37 +22,58 @@ struct Recording::Impl {
   std::vector<at::Tensor> inputs;
   uint64_t signature;
   CompileRequest request;
-  torch_::Recorder recorder{{&has_row}};
+  torch_::Recorder recorder;
   std::unique_ptr<torch_::RecordingGuard> on;
   std::vector<std::string> scopes;
   support::Timer timer;
   bool bakes_sizes = false;
   std::string refusal;
+  std::exception_ptr failure;
   torch_::NumberTable numbers;
 
   Impl(std::shared_ptr<Function> f, std::vector<at::Tensor> tensors, const std::vector<Number>& given)
       : function(std::move(f)),
         inputs(std::move(tensors)),
         signature(signature_of(inputs)),
-        request{function->options_, function->inputs_.names, {}, torch_::host_state(), {}} {
-    for (const at::Tensor& t : inputs) {
-      request.key_sets.push_back(t.key_set().raw_repr());
-      recorder.add_input(t);
+        request{function->options_, function->inputs_.names, {}, torch_::host_state(), {}},
+        recorder({&has_row, [f = function.get()] { support::fault_point(f->options(), "observe"); }}) {
+    attempt([&] {
+      support::fault_point(options(), "record");
+      for (const at::Tensor& t : inputs) {
+        request.key_sets.push_back(t.key_set().raw_repr());
+        recorder.add_input(t);
+      }
+      for (const Number& n : given) numbers.numbers.push_back({n.is_float, n.bits, std::nullopt});
+      on = std::make_unique<torch_::RecordingGuard>(recorder);
+    });
+  }
+
+  const Options& options() const { return function->options_; }
+
+  // A part of taking notes: where it fails the program runs on, and the record is refused at its end.
+  template <class F>
+  void attempt(F f) {
+    if (failure) return;
+    try {
+      f();
+    } catch (const std::exception&) {
+      failure = std::current_exception();
     }
-    for (const Number& n : given) numbers.numbers.push_back({n.is_float, n.bits, std::nullopt});
-    on = std::make_unique<torch_::RecordingGuard>(recorder);
   }
 
   Result<SpecialisationPtr> compile_record(std::span<const at::Tensor> outputs, const fx::Value& structure) {
+    if (failure) std::rethrow_exception(failure);
+    recorder.check();
     if (!refusal.empty()) return Failure{refusal};
+    support::fault_point(options(), "import");
     support::Timer import_timer;
-    torch_::ImportOptions options;
+    torch_::ImportOptions import;
     bakes_sizes |= !first_that_bakes_sizes(recorder.composites()).empty();
     const size_t arguments = inputs.size() - function->inputs_.attributes;
     for (size_t i = 0; i < arguments && !bakes_sizes; ++i)
-      options.dynamic_sizes.emplace_back(static_cast<size_t>(inputs[i].dim()), uint8_t{1});
-    options.numbers = &numbers;
-    auto program = torch_::import_record(recorder, outputs, options);
+      import.dynamic_sizes.emplace_back(static_cast<size_t>(inputs[i].dim()), uint8_t{1});
+    import.numbers = &numbers;
+    auto program = torch_::import_record(recorder, outputs, import);
     if (!program) return Failure{name_scope(program.reason())};
     request.times.add("import", import_timer.milliseconds());
     auto s = compile(*std::move(program), std::move(request));
@@ -84,7 +105,10 @@ bool Recording::active() { return torch_::is_recording(); }
 void Recording::begin_scope(std::string_view node, bool bakes_sizes) {
   impl_->bakes_sizes |= bakes_sizes;
   impl_->recorder.begin_scope(static_cast<int32_t>(impl_->scopes.size()));
-  impl_->scopes.emplace_back(node);
+  impl_->attempt([&] {
+    support::fault_point(impl_->options(), "scope");
+    impl_->scopes.emplace_back(node);
+  });
 }
 
 void Recording::use_numbers(std::vector<int32_t> numbers, std::vector<double> literals, bool binds) {
@@ -122,14 +146,8 @@ void Recording::finish(std::vector<at::Tensor> outputs, fx::Value structure) {
       return;
     }
     reason = s.reason();
-  } catch (const std::exception& e) {
-    // A bug of ours costs speed, not the user's program; with `verify` on it is raised. So does whatever else is thrown
-    // on the way (no memory, an error of torch's); other errors of fxjit are the user's (`strict`, the folder of
-    // `dump`).
-    const bool ours = !dynamic_cast<const Error*>(&e) || dynamic_cast<const InternalError*>(&e);
-    if (!ours || r.function->options().verify || strict) throw;
-    support::log(support::parse_log_level(r.function->options().log), support::LogLevel::Error, e.what());
-    reason = std::string("internal error: ") + e.what();
+  } catch (const std::exception&) {
+    reason = support::absorb_fault(r.options());
   }
   r.function->fail(r.signature, reason);
   if (strict) throw RuntimeError("strict: the call cannot be compiled: " + reason);

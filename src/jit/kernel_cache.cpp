@@ -14,6 +14,7 @@
 #include "jit/object_cache.h"
 #include "support/dump.h"
 #include "support/errors.h"
+#include "support/fault.h"
 #include "support/log.h"
 #include "support/timer.h"
 
@@ -125,8 +126,10 @@ Result<KernelHandle> KernelCache::get(const kernel::Kernel& k, const codegen::Sc
     h.from_disk = true;
     object.bytes = *std::move(kept);
   } else {
+    support::fault_point(options, "codegen");
     EmittedKernel e = emit(k, schedule, **target, h.symbol);
     if (!options.dump.empty()) dump(support::Dump(options.dump), e, h, schedule, **target);
+    support::fault_point(options, "jit");
     object = CpuJit::process().compile(std::move(e.module), profile_of(schedule), **target, options.verify);
     if (disk) warn_once(disk->store(key, object.bytes));
   }

@@ -11,6 +11,7 @@
 #include "passes/fuse.h"
 #include "passes/infer_types.h"
 #include "support/dump.h"
+#include "support/fault.h"
 #include "support/format.h"
 #include "support/timer.h"
 
@@ -61,6 +62,7 @@ Result<std::vector<PassTime>> run_passes(PassContext& context) {
   std::vector<PassTime> times;
   for (const Pass& pass : kPasses) {
     if (context.options.skips(pass.name)) continue;
+    support::fault_point(context.options, pass.name);
     support::Timer timer;
     Result<bool> changed = pass.run(context);
     if (!changed) return Failure{std::string(pass.name) + ": " + changed.reason()};

@@ -16,6 +16,7 @@
 #include "python/generic.h"
 #include "python/hot_call.h"
 #include "python/torch_python.h"
+#include "support/fault.h"
 #include "torch/dnnl_linear.h"
 
 namespace nb = nanobind;
@@ -153,6 +154,15 @@ void bind_function(nb::module_& m) {
   m.def(
       "check_options", [](nb::dict options) { Function(options_of(options), {}); },
       "Raises TypeError for an unknown option, ValueError for a value that does not fit.");
+  m.def("fault_point",
+        [](nb::dict options, std::string_view stage) { support::fault_point(options_of(options), stage); });
+  m.def(
+      "raises_faults",
+      [](nb::dict options) {
+        const Options o = options_of(options);
+        return o.verify || o.strict;
+      },
+      "Whether bugs of ours are to be raised, instead of running what failed to compile uncompiled.");
   m.def("option_table", [] {
     nb::list rows;
     for (const OptionInfo& o : option_table()) {

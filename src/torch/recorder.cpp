@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "torch/host_state.h"
 #include "torch/type_import.h"
@@ -210,27 +211,56 @@ void Recorder::refresh_metadata(const RecordedArg& arg, const c10::IValue& v, ui
 }
 
 void Recorder::run(const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
-  if (runs_through(op)) {
-    composites_.insert(c10::toString(op.operator_name()));
-    return op.redispatchBoxed(below, stack);
-  }
-  RecordedCall call{op, scope_, flags_of(op), global_flags(), {}, {}};
-  if (autocast_on()) call.flags |= kAutocast;
-  size_t num_args = op.schema().arguments().size();
-  size_t first = stack->size() - num_args;
-  for (size_t i = first; i < stack->size(); ++i) call.args.push_back(argument((*stack)[i], &call.flags));
+  std::optional<RecordedCall> call;
+  bool through = false;
+  observe([&] {
+    through = runs_through(op);
+    if (through)
+      composites_.insert(c10::toString(op.operator_name()));
+    else
+      call = begin_call(op, *stack);
+  });
+  if (through) return op.redispatchBoxed(below, stack);
   {
     // The arguments stay on the stack and nowhere else: one more strong reference would change what make_variable and
     // in-place operators do.
     c10::impl::ExcludeDispatchKeyGuard off(c10::DispatchKey::DeferredInit);
     op.redispatchBoxed(below, stack);
   }
-  size_t num_results = op.schema().returns().size();
+  if (call) observe([&] { end_call(*std::move(call), *stack); });
+}
+
+// The operator runs, whatever becomes of our notes on it.
+template <class F>
+void Recorder::observe(F f) {
+  if (failure_) return;
+  try {
+    if (options_.probe) options_.probe();
+    f();
+  } catch (const std::exception&) {
+    failure_ = std::current_exception();
+  }
+}
+
+void Recorder::check() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+RecordedCall Recorder::begin_call(const c10::OperatorHandle& op, const Stack& stack) {
+  RecordedCall call{op, scope_, flags_of(op), global_flags(), {}, {}};
+  if (autocast_on()) call.flags |= kAutocast;
+  const size_t num_args = op.schema().arguments().size();
+  for (size_t i = stack.size() - num_args; i < stack.size(); ++i) call.args.push_back(argument(stack[i], &call.flags));
+  return call;
+}
+
+void Recorder::end_call(RecordedCall call, const Stack& stack) {
+  const size_t num_results = call.op.schema().returns().size();
   int32_t place = 0;
   auto number = static_cast<int32_t>(calls_.size());
-  for (size_t i = stack->size() - num_results; i < stack->size(); ++i) {
-    call.results.push_back(result((*stack)[i], number, &place, &call.flags));
-    if (call.flags & kMutates) refresh_metadata(call.results.back(), (*stack)[i], &call.flags);
+  for (size_t i = stack.size() - num_results; i < stack.size(); ++i) {
+    call.results.push_back(result(stack[i], number, &place, &call.flags));
+    if (call.flags & kMutates) refresh_metadata(call.results.back(), stack[i], &call.flags);
   }
   calls_.push_back(std::move(call));
 }

@@ -15,6 +15,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -78,6 +79,8 @@ struct RecorderOptions {
   // Whether there is a row for the operator ("aten::linear"; overload included: "aten::add.Tensor"). Composites without
   // one run with the recorder on. Empty: every operator counts as having one.
   std::function<bool(std::string_view)> has_row;
+  // Called before each operator is noted; for tests, it may throw.
+  std::function<void()> probe;
 };
 
 class Recorder {
@@ -111,6 +114,9 @@ class Recorder {
   // The tensor behind a value; undefined once it has died.
   at::Tensor tensor(ValueId id) const;
 
+  // Rethrows what failed while operators were noted. They ran all the same, but the record is of no use.
+  void check() const;
+
   // The handler's part: runs `op` on the stack and records it. `below` are the keys under the recorder's.
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet below, std::vector<c10::IValue>* stack);
 
@@ -121,6 +127,10 @@ class Recorder {
   RecordedArg argument(const c10::IValue& v, uint32_t* flags);
   RecordedArg result(const c10::IValue& v, int32_t call, int32_t* place, uint32_t* flags);
   bool runs_through(const c10::OperatorHandle& op) const;
+  template <class F>
+  void observe(F f);
+  RecordedCall begin_call(const c10::OperatorHandle& op, const std::vector<c10::IValue>& stack);
+  void end_call(RecordedCall call, const std::vector<c10::IValue>& stack);
   void refresh_metadata(const RecordedArg& arg, const c10::IValue& v, uint32_t* flags);
 
   RecorderOptions options_;
@@ -131,6 +141,7 @@ class Recorder {
   std::vector<AttributeRecord> attributes_;
   std::set<std::string> composites_;
   std::unique_ptr<Table> table_;
+  std::exception_ptr failure_;
 };
 
 // Turns the recorder on for this thread. RuntimeError where the fallback cannot be installed (another library has one

@@ -50,12 +50,15 @@ class Capture:
         self.unwatched = any(g.unwatched for g in states)
         self._generic = None
 
-    def generic(self, values):
-        """Runs the generic form of forward on one value per placeholder."""
+    def generic(self, values, options, note):
+        """Runs the generic form of forward on one value per placeholder; the interpreter where that cannot be made, and
+        then note(why) is called."""
         if self._generic is None:
             try:
+                _C.fault_point(options, "generic")
                 self._generic = _C.GenericForward(self.graph)
-            except RuntimeError as e:  # a bug of ours: the interpreter runs the same graph
+            except Exception as e:  # noqa: BLE001 - a bug of ours: the interpreter runs the same graph
+                note(f"the generic form cannot be made: {e}")
                 warnings.warn(f"fxjit: the generic form cannot be made: {e}", RuntimeWarning, stacklevel=2)
                 self._generic = lambda root, v: SnapshotInterpreter(root, self.graph).run(*v, enable_io_processing=False)
         return self._generic(self.root, values)

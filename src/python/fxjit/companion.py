@@ -8,7 +8,7 @@ import warnings
 
 import torch
 
-from . import _C
+from . import _C, fx
 from .capture import Capture, CaptureError, capture
 from .explanation import Explanation
 from .leaves import constant_key, flatten, is_plain_tensor
@@ -111,7 +111,7 @@ class Companion:
 
     def call(self, args, kwargs):
         if is_observed():
-            return self.target(*args, **kwargs)
+            return self.run_target(args, kwargs)
         leaves, spec = flatten((args, kwargs))
         kinds = tuple(_TENSOR if is_plain_tensor(x) else type(x) for x in leaves)
         try:
@@ -174,6 +174,9 @@ class Companion:
             self.notes.append(reason)
         if self.strict:
             raise RuntimeError(f"fxjit.compile(strict=True): the program would run eagerly: {reason}")
+        return self.run_target(args, kwargs)
+
+    def run_target(self, args, kwargs):
         return self.target(*args, **kwargs)
 
     def variant_for(self, key, spec, leaves, varying):
@@ -189,21 +192,34 @@ class Companion:
             self.eager_reason = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
             return None
         try:
-            captured = self.capture(spec, leaves, varying)
+            variant = self.new_variant(spec, leaves, varying)
         except CaptureError as e:
             self.eager_reason = f"not captured: {e}"
+        except fx.GuardError:
+            raise
+        except Exception as e:  # noqa: BLE001 - a bug of ours costs speed, not the user's program
+            if _C.raises_faults(self.options):
+                raise
+            self.eager_reason = f"internal error: {type(e).__name__}: {e}"
+        if variant is None:
             if len(self.failures) < 1024:
                 self.failures[key] = self.eager_reason
             return None
-        variant = self.make_variant(captured, leaves)
         self.variants.setdefault(key, []).append(variant)
+        self.add_hot(variant)
+        self.watch()
+        return variant
+
+    def new_variant(self, spec, leaves, varying):
+        _C.fault_point(self.options, "capture")
+        captured = self.capture(spec, leaves, varying)
+        _C.fault_point(self.options, "variant")
+        variant = self.make_variant(captured, leaves)
         args_spec_is_flat = spec == flatten((tuple(leaves), {}))[1]
         programs = variant.size_programs(leaves)
         if args_spec_is_flat and not captured.unwatched and programs is not None and variant.segments is None:
             variant.hot = [_TENSOR if is_plain_tensor(x) else type(x) if i in varying else x
                            for i, x in enumerate(leaves)], programs
-        self.add_hot(variant)
-        self.watch()
         return variant
 
     def capture(self, spec, leaves, varying) -> Capture:
@@ -260,7 +276,7 @@ class Companion:
         if self.strict:
             raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
                                + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
-        return variant.captured.generic(values)
+        return variant.captured.generic(values, self.options, functools.partial(function.note_fallback, "", "interpreter"))
 
     def warn_grad(self, function):
         reason = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"

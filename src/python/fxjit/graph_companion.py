@@ -7,7 +7,7 @@ import torch
 from . import fx
 from .callees import has_hooks
 from .capture import Capture, CaptureError
-from .companion import Companion, is_observed
+from .companion import Companion
 from .fx._guard_check import bind_guards, check_guards
 from .fx._run import SnapshotInterpreter
 from .inlining import inline_composites
@@ -70,12 +70,7 @@ class SnapshotCompanion(GraphCompanion):
     def capture(self, spec, leaves, varying):
         return self.capture_snapshot(self.snapshot, spec, leaves, varying)
 
-    def call(self, args, kwargs):
-        if is_observed():
-            return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
-        return super().call(args, kwargs)
-
-    def eager(self, reason, args, kwargs):
+    def run_target(self, args, kwargs):
         return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
 
 

@@ -6,6 +6,8 @@ shared, nested GraphModules are translated as well. No Python code is generated 
 
 from __future__ import annotations
 
+import inspect
+
 import torch
 from torch.utils import _pytree as pytree
 
@@ -123,12 +125,25 @@ def _translate_meta(value, nodes):
 def _translate_codegen(codegen, kind):
     """The calling convention. Of torch.fx's subclasses only the pytree ones say anything about the graph's meaning."""
     info = getattr(codegen, "pytree_info", None)
-    if kind is fx:
-        return CodeGen() if info is None else PyTreeCodeGen(PyTreeInfo(info.orig_args, info.in_spec, info.out_spec))
     if info is None:
-        return torch.fx.graph.CodeGen()
-    torch_info = torch.fx.graph._PyTreeInfo(info.orig_args, info.in_spec, info.out_spec)
-    return torch.fx.graph._PyTreeCodeGen(torch_info)
+        return CodeGen() if kind is fx else torch.fx.graph.CodeGen()
+    names, spec, out = list(info.orig_args), info.in_spec, info.out_spec
+    if kind is torch.fx:
+        if not isinstance(codegen, ExportCodeGen):  # torch.fx counts `self`
+            names, spec = ["self", *names], _tuple_spec(pytree.tree_flatten(0)[1], *spec.children())
+        return torch.fx.graph._PyTreeCodeGen(torch.fx.graph._PyTreeInfo(names, spec, out))
+    if names[:1] == ["self"]:
+        names, spec = names[1:], _tuple_spec(*spec.children()[1:])
+    parts = spec.children()
+    if spec.type is tuple and len(parts) == 2 and parts[0].type is tuple and parts[1].type is dict and "self" not in info.orig_args:
+        return ExportCodeGen(PyTreeInfo(names, spec, out))  # a tuple of arguments and a dict of keywords, to torch.fx too
+    return PyTreeCodeGen(PyTreeInfo(names, spec, out))
+
+
+def _tuple_spec(*children):
+    leaf = pytree.tree_flatten(0)[1]
+    trees = [pytree.tree_unflatten([0] * child.num_leaves, child) if child != leaf else 0 for child in children]
+    return pytree.tree_flatten(tuple(trees))[1]
 
 
 class TraceGuards(torch.nn.Module):
@@ -269,8 +284,12 @@ def _exported_output(program, graph, output, nodes):
 
 
 class ExportCodeGen(PyTreeCodeGen):
-    """forward of an exported program: named arguments of any structure, whose leaves are the placeholders. The output
-    node holds the result's structure itself."""
+    """forward of an exported program: named arguments of any structure, whose leaves are the placeholders; in_spec is that
+    of a tuple of arguments and a dict of keywords. The output node holds the result's structure itself."""
+
+    def parameters(self, graph):
+        empty = inspect.Parameter.empty
+        return [(name, empty, empty) for name in self.pytree_info.orig_args]
 
     def process_inputs(self, *args):
         positional, keywords = self.pytree_info.in_spec.children()

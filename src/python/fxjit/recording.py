@@ -53,11 +53,22 @@ class _Recorder(SnapshotInterpreter):
         self.kinds: dict = {}  # of those: float or int
 
     def run_node(self, n):
-        self.recording.begin_scope(n.name, self.looks_at_sizes(n))
+        self.attempt(lambda: self.recording.begin_scope(n.name, self.looks_at_sizes(n)))
         try:
             result = super().run_node(n)
         finally:
             self.recording.end_scope()
+        self.attempt(lambda: self.note_result(n, result))
+        return result
+
+    def attempt(self, take_note):
+        """The program runs on, whatever becomes of our notes on it."""
+        try:
+            take_note()
+        except Exception as e:  # noqa: BLE001
+            self.recording.refuse(f"internal error: {type(e).__name__}: {e}")
+
+    def note_result(self, n, result):
         if n.op == "placeholder" and n in self.numbers:
             self.kinds[n] = type(result)
         used = [i for i in n.all_input_nodes if i in self.numbers] if self.numbers else []
@@ -65,7 +76,6 @@ class _Recorder(SnapshotInterpreter):
             self.recording.use_numbers([self.numbers[i] for i in used], *self.literals_of(n))
         if n.op not in ("output", "placeholder") and n not in self.numbers and not is_tensors(result):
             self.host_values.add(n)
-        return result
 
     def derive(self, n, result) -> bool:
         """Float arithmetic on numbers is computed anew at each call."""
@@ -117,7 +127,11 @@ def record(variant, inputs, numbers, values):
         recording.refuse("the call raised an exception")
         recording.finish([], _C.STRUCTURE_TUPLE, None)
         raise
-    outputs, kind, builder = structure_of(result)
+    try:
+        outputs, kind, builder = structure_of(result)
+    except Exception as e:  # noqa: BLE001 - what pytree makes of a container of the user's
+        recording.refuse(f"the result cannot be taken apart: {type(e).__name__}: {e}")
+        outputs, kind, builder = [], _C.STRUCTURE_TUPLE, None
     recording.finish(outputs, kind, builder)
     return result
 

@@ -85,19 +85,21 @@ def create_args_for_root(tracer, root_fn, is_module, concrete_args):
         if code.co_flags & inspect.CO_VARKEYWORDS:
             args.append(placeholder("**" + next(rest)))
         root_fn = with_plain_parameters(root_fn, len(args))
-    return _flatten(tracer, root_fn, args, names[:total])
+    first = int(is_module)
+    stars = [n.target for n in tracer.graph.find_nodes(op="placeholder") if n.target.startswith("*")]
+    return _flatten(tracer, root_fn, args[:first], args[first:], names[first:total] + stars)
 
 
-def _flatten(tracer, root_fn, args, names):
-    """Where concrete_args gave arguments with structure: a function of their leaves."""
+def _flatten(tracer, root_fn, bound, args, names):
+    """Where concrete_args gave arguments with structure: a function of their leaves. bound: a module in front."""
     leaves, spec = pytree.tree_flatten(tuple(args))
     if all(child.is_leaf() for child in spec.children()):
-        return root_fn, args
+        return root_fn, bound + args
     info = PyTreeInfo(names, spec, None)
     tracer.graph.set_codegen(PyTreeCodeGen(info))
 
     def flat_root(*leaves):
-        out, info.out_spec = pytree.tree_flatten(root_fn(*pytree.tree_unflatten(list(leaves), spec)))
+        out, info.out_spec = pytree.tree_flatten(root_fn(*bound, *pytree.tree_unflatten(list(leaves), spec)))
         return out
 
     return flat_root, leaves

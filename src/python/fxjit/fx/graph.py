@@ -30,7 +30,8 @@ class CodeGen:
 
 
 class PyTreeInfo:
-    """orig_args: names of forward's parameters; in_spec, out_spec: how they and the result are flattened."""
+    """orig_args: names of forward's parameters, without a module's `self`; in_spec, out_spec: how they and the result are
+    flattened."""
 
     def __init__(self, orig_args, in_spec, out_spec):
         self.orig_args, self.in_spec, self.out_spec = orig_args, in_spec, out_spec
@@ -43,10 +44,13 @@ class PyTreeCodeGen(CodeGen):
         self.pytree_info = pytree_info
 
     def process_inputs(self, *args):
-        leaves, spec = torch.utils._pytree.tree_flatten(tuple(args))
-        if spec == self.pytree_info.in_spec:
-            return leaves
-        return torch.fx._pytree.tree_flatten_spec(tuple(args), self.pytree_info.in_spec)
+        """The leaves of the arguments, as far as they are given: defaults may follow."""
+        wanted = self.pytree_info.in_spec.children()
+        values = []
+        for arg, spec in zip(args, wanted):
+            leaves, found = torch.utils._pytree.tree_flatten(arg)
+            values += leaves if found == spec else torch.fx._pytree.tree_flatten_spec(arg, spec)
+        return [*values, *args[len(wanted) :]]  # those of *args
 
     def process_outputs(self, outputs):
         if self.pytree_info.out_spec is None:
@@ -57,8 +61,13 @@ class PyTreeCodeGen(CodeGen):
 
     def parameters(self, graph):
         empty = inspect.Parameter.empty
-        names = [n for n in self.pytree_info.orig_args if n != "self"]
-        return [(name, empty, empty) for name in names]
+        placeholders = iter(graph.find_nodes(op="placeholder"))
+        found = []
+        for name, spec in zip(self.pytree_info.orig_args, self.pytree_info.in_spec.children()):
+            nodes = [n for _, n in zip(range(spec.num_leaves), placeholders)]
+            default = nodes[0].args[0] if spec.is_leaf() and nodes and nodes[0].args else empty
+            found.append((name, default, empty))
+        return found
 
 
 class Graph(_C.Graph):
