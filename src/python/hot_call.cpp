@@ -300,6 +300,18 @@ PyObject* compiled_repr(PyObject* self) {
   return companion ? PyObject_Repr(companion.get()) : PyUnicode_FromString("<fxjit.compile result>");
 }
 
+// isinstance() asks for it: a compiled module counts as one, so that modules and containers take it for a child.
+PyObject* compiled_class(PyObject* self, void*) {
+  PyRef companion = reinterpret_cast<CompiledObject*>(self)->state->companion;
+  PyObject* found = companion ? PyObject_GetAttrString(companion.get(), "shown_class") : nullptr;
+  if (found) return found;
+  PyErr_Clear();
+  return Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+}
+
+PyGetSetDef compiled_properties[] = {{"__class__", compiled_class, nullptr, nullptr, nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 // As a function in a class body it binds `self`.
 PyObject* compiled_get(PyObject* self, PyObject* instance, PyObject*) {
   if (!instance || instance == Py_None) {
@@ -324,6 +336,7 @@ PyType_Slot compiled_slots[] = {{Py_tp_new, reinterpret_cast<void*>(compiled_new
                                 {Py_tp_repr, reinterpret_cast<void*>(compiled_repr)},
                                 {Py_tp_descr_get, reinterpret_cast<void*>(compiled_get)},
                                 {Py_tp_members, compiled_members},
+                                {Py_tp_getset, compiled_properties},
                                 {0, nullptr}};
 
 PyType_Spec compiled_spec = {"fxjit._C.Compiled", sizeof(CompiledObject), 0,

@@ -86,7 +86,7 @@ class Companion:
             self.eager_reason = None
 
     def __getattr__(self, name):
-        if name == "target":
+        if name in ("target", "__deepcopy__"):  # copies are made as copyreg says
             raise AttributeError(name)
         value = getattr(self.target, name)
         if name not in _RETURN_SELF or not isinstance(self.target, torch.nn.Module):
@@ -97,6 +97,11 @@ class Companion:
             result = value(*args, **kwargs)
             return self.compiled if result is self.target else result
         return method
+
+    @property
+    def shown_class(self):
+        """What isinstance() takes the compiled callable for."""
+        return type(self.target) if isinstance(self.target, torch.nn.Module) else _C.Compiled
 
     def __setattr__(self, name, value):
         if name in _COMPANION_FIELDS or "compiled" not in self.__dict__:

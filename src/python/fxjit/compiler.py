@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copyreg
+import functools
+import importlib
+import sys
+
 import torch
 
 from . import _C, fx
@@ -17,7 +22,8 @@ def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A00
     fast_math: allows contraction, reassociation and approximations beyond eager's rounding
     options: the others of the table in docs/options.md; an unknown one is a TypeError that names those there are
 
-    The result is callable, forwards obj's attributes, and has explain(), code and reset(). Results equal eager's.
+    The result is callable, forwards obj's attributes, and has explain(), code and reset(). Results equal eager's. Of a
+    module it counts as a module: it may be a child of others. Copies and pickles hold obj and options, and compile anew.
     """
     options = dict(options, strict=strict, fast_math=fast_math)
     _C.check_options(options)
@@ -30,3 +36,23 @@ def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A00
         raise TypeError(f"fxjit.compile takes a module or a function, not {type(obj).__name__}")
     companion = GraphCompanion if isinstance(obj, fx.GraphModule) else Companion
     return companion(obj, options).compiled
+
+
+def _compile_again(target, options):
+    return compile(target, **options)
+
+
+def _find(module, path):
+    return functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), importlib.import_module(module))
+
+
+def _reduce(compiled):
+    """For copy and pickle. A decorated function is found by its name, as functions are."""
+    target = compiled.target
+    module, path = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    if module in sys.modules and path and _find(module, path) is compiled:
+        return _find, (module, path)
+    return _compile_again, (target, compiled.options)
+
+
+copyreg.pickle(_C.Compiled, _reduce)
