@@ -1,45 +1,14 @@
 """fxjit.compile against eager: values, dtypes, strides, aliasing, mutation, errors, and what explain() says of it."""
 
 import random
-import threading
 import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
+from compiling import aten_calls, check, kernels, same
 
 import fxjit
-
-
-def same(ours, eager):
-    assert type(ours) is type(eager)
-    if isinstance(eager, (tuple, list)):
-        assert len(ours) == len(eager)
-        for a, b in zip(ours, eager):
-            same(a, b)
-    elif isinstance(eager, torch.Tensor):
-        assert (ours.dtype, ours.shape, ours.stride()) == (eager.dtype, eager.shape, eager.stride())
-        torch.testing.assert_close(ours, eager, equal_nan=True)
-    else:
-        assert ours == eager
-
-
-def check(f, *args, calls=3, specialisations=1, **options):
-    """Calls the compiled f often enough to run recorded and compiled code, and compares each call with eager."""
-    compiled = fxjit.compile(f, **options)
-    for _ in range(calls):
-        same(compiled(*args), f(*args))
-    explained = compiled.explain()
-    assert len(explained.specialisations) == specialisations, str(explained)
-    return compiled
-
-
-def kernels(compiled):
-    return [k.name for k in compiled.explain().kernels]
-
-
-def aten_calls(compiled):
-    return [c["target"] for s in compiled.explain().specialisations for c in s["aten_calls"]]
 
 
 @pytest.fixture(autouse=True)
@@ -321,114 +290,3 @@ def test_with_gradients_the_generic_form_runs_and_warns_once():
             m(x).sum().backward()
             torch.testing.assert_close(ours, m.weight.grad)
     assert sum("no_grad" in str(w.message) for w in caught) == 1
-
-
-# ---- surface ----
-
-def test_unknown_options_name_the_known_ones():
-    with pytest.raises(TypeError, match="strict"):
-        fxjit.compile(lambda x: x, strikt=True)
-    with pytest.raises(ValueError):
-        fxjit.compile(lambda x: x, target="pdp11")
-
-
-@pytest.mark.parametrize("target", ["avx512", "avx2"])
-def test_targets(target):
-    f = fxjit.compile(lambda x: torch.tanh(x) + 1, target=target)
-    x = torch.randn(100)
-    for _ in range(2):
-        same(f(x), torch.tanh(x) + 1)
-    made = f.explain().specialisations
-    assert made or target in str(f.explain()), "either it compiled or the report says why not"
-
-
-def test_the_module_shines_through():
-    m = torch.nn.Linear(2, 2)
-    f = fxjit.compile(m)
-    assert list(f.state_dict()) == list(m.state_dict()) and next(f.parameters()) is m.weight
-    f.eval()
-    assert not m.training and f.in_features == 2
-    f.tag = "mine"
-    assert m.tag == "mine"
-
-
-def test_code_and_reset():
-    f = fxjit.compile(lambda x: x * 3)
-    x = torch.ones(2)
-    f(x), f(x)
-    code = f.code
-    assert "generic form" in code and "specialisation" in code and "define" in code
-    f.reset()
-    assert not f.explain().specialisations
-    assert f(x).eq(3).all()
-
-
-def test_errors_are_eager_s():
-    f = fxjit.compile(lambda x, y: x + y)
-    x = torch.randn(3)
-    for _ in range(2):
-        f(x, x)
-    with pytest.raises(RuntimeError, match="must match the size"):
-        f(x, torch.randn(4))
-    with pytest.raises(TypeError):
-        f(x)
-
-
-def test_graph_modules_and_torch_fx():
-    def g(x):
-        return torch.relu(x) + 1
-    x = torch.randn(5)
-    ours = fxjit.fx.symbolic_trace(g)
-    for _ in range(3):
-        same(ours(x), g(x))
-    check(fxjit.fx.symbolic_trace(g), x)
-    check(torch.fx.symbolic_trace(g), x)
-
-
-def test_torch_compile_backend():
-    def g(x, y):
-        return (x * y).tanh() + 1
-    f = torch.compile(g, backend="fxjit")
-    x, y = torch.randn(9), torch.randn(9)
-    for _ in range(3):
-        same(f(x, y), g(x, y))
-    with pytest.raises(Exception, match="strict"):
-        torch.compile(g, backend="fxjit", options={"nonsense": 1})(torch.randn(4), torch.randn(4))
-
-
-def test_several_threads():
-    f = fxjit.compile(lambda x: (x * 2).sigmoid())
-    wrong = []
-
-    def work(seed):
-        g = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for n in (5, 70000, 9, 40000):
-                x = torch.randn(n, generator=g)
-                if not torch.allclose(f(x), (x * 2).sigmoid()):
-                    wrong.append(n)
-                if seed == 0:
-                    f.reset()
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-    [t.start() for t in threads], [t.join() for t in threads]
-    assert not wrong
-
-
-def test_a_norm_of_a_transposed_row_of_one_element_after_another_shape():
-    f = fxjit.compile(lambda x: F.layer_norm(torch.sin(x).transpose(-1, -2), (1,)))
-    for shape in ((7, 1, 3), (7, 1, 3), (7, 1, 7), (7, 1, 1)):
-        x = torch.randn(shape)
-        same(f(x), F.layer_norm(torch.sin(x).transpose(-1, -2), (1,)))
-
-
-def test_a_part_written_in_place_keeps_its_strides():
-    def program(x):
-        part = x.double().chunk(2, -1)[0]
-        part.sigmoid_()
-        return part
-    x = torch.rand(1, 65)
-    compiled = fxjit.compile(program)
-    with torch.no_grad():
-        for _ in range(3):
-            y, expected = compiled(x), program(x)
-            assert y.stride() == expected.stride() == (65, 1) and torch.equal(y, expected)

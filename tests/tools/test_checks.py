@@ -80,7 +80,7 @@ def test_braces_in_comments_strings_and_macros_do_not_count():
     assert not list(check_sizes.check_file(Path("a.cpp"), text))
 
 
-@pytest.mark.parametrize("name, limit", [("a.cpp", 400), ("a.def", 400), ("a.h", 200)])
+@pytest.mark.parametrize("name, limit", [("a.cpp", 400), ("a.py", 400), ("a.def", 400), ("a.h", 200)])
 def test_a_long_file_is_found(name, limit):
     assert not list(check_sizes.check_file(Path(name), "int x;\n" * limit))
     (line, message), = check_sizes.check_file(Path(name), "int x;\n" * (limit + 1))

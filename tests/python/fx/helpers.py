@@ -1,5 +1,8 @@
 """What several tests compare."""
 
+import importlib
+
+import fxjit
 import torch
 
 
@@ -21,6 +24,18 @@ def node_named(graph, name):
 
 def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+
+
+def part(fx, path):
+    return importlib.import_module(f"{fx.__name__}.{path}")
+
+
+def as_kind(fx, gm):
+    return gm if fx is torch.fx else fxjit.fx.GraphModule.from_torch(gm)
+
+
+def calls(graph):
+    return [n for n in graph.nodes if n.op.startswith("call")]
 
 
 class NoLeaves:
@@ -91,3 +106,21 @@ def calling(fx, inner):
 
     outer = Outer()
     return fx.GraphModule(outer, Keeping().trace(outer))
+
+
+def inline_all(lib, traced, *functions):
+    for node in traced.graph.nodes:
+        if node.op == "call_function" and node.target in functions:
+            lib.inline_call(node)
+    traced.recompile()
+    return traced
+
+
+class Simple(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.rand(3))
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.linear(x + self.w).relu()

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 import torch
-from helpers import LIBRARY, names, node_named, ops, same_bits, targets
+from helpers import LIBRARY, inline_all, names, node_named, same_bits, targets
 
 INLINED_SIGMOIDS = ["x", "y", "float_1", "sigmoid", "half", "float_2", "sigmoid_1", "half_1", "add_lowp", "output"]
 
@@ -25,14 +25,6 @@ def our_lib(ours, program):
 def inputs(dtype=torch.float16):
     generator = torch.Generator().manual_seed(5)
     return [torch.randn(16, generator=generator).to(dtype) for _ in range(2)]
-
-
-def inline_all(lib, traced, *functions):
-    for node in traced.graph.nodes:
-        if node.op == "call_function" and node.target in functions:
-            lib.inline_call(node)
-    traced.recompile()
-    return traced
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
@@ -284,99 +276,6 @@ def test_s2_22_kinds_of_the_inlined_operations(fx, lib):
     assert [(n.op, n.target) for n in graph.nodes if n.name in ("float_1", "half")] == [
         ("call_method", "float"), ("call_method", "half")
     ]  # fmt: skip
-
-
-NESTED = LIBRARY + '''
-def outer(x, y):
-    return add_lowp(sigmoid_lowp(x), y)
-
-fx.wrap(outer)
-
-def use_outer(x, y):
-    return outer(x, y)
-'''
-
-
-def test_s2_23_inlining_after_the_trace_goes_right_through(fx, program):
-    m = program(fx, NESTED, "nested_after")
-    traced = inline_all(m, fx.symbolic_trace(m.use_outer), m.outer)
-    assert targets(traced.graph, "call_function") == [operator.add]
-
-
-def test_s2_23_inlining_during_the_trace_stops_at_wrapped_inner_functions(fx, program):
-    m = program(fx, NESTED, "nested_during")
-    graph = m.InliningTracer(m.outer).trace(m.use_outer)
-    assert targets(graph, "call_function") == [m.sigmoid_lowp, m.add_lowp]
-
-
-def test_s2_23_is_leaf_function_opens_them_level_by_level(ours, program):
-    m = program(ours, NESTED, "nested_leaf")
-
-    class Outer(ours.Tracer):
-        def is_leaf_function(self, fn):
-            return fn is not m.outer
-
-    class All(ours.Tracer):
-        def is_leaf_function(self, fn):
-            return False
-
-    assert targets(Outer().trace(m.use_outer), "call_function") == [m.sigmoid_lowp, m.add_lowp]
-    assert targets(All().trace(m.use_outer), "call_function") == [operator.add]
-
-
-PAIR = '''
-def both(x):
-    return x.neg(), {"abs": x.abs()}
-
-fx.wrap(both)
-
-def use(x):
-    a, b = both(x)
-    return a + b["abs"]
-'''
-
-
-def test_s2_24_a_composite_with_several_results(ours, program):
-    m = program(ours, PAIR, "pair")
-
-    class T(ours.Tracer):
-        def is_leaf_function(self, fn):
-            return fn is not m.both
-
-    x = torch.randn(3)
-    graph = T().trace(m.use)
-    assert ops(graph) == ["placeholder", "call_method", "call_method", "call_function", "output"]
-    assert torch.equal(ours.GraphModule({}, graph)(x), x.abs() - x)
-    kept = ours.Tracer().trace(m.use)
-    assert m.both in targets(kept, "call_function")
-    assert torch.equal(ours.GraphModule({}, kept)(x), x.abs() - x)
-
-
-CONSTANT = '''
-bias = torch.full((3,), 2.0)
-
-def shifted(x):
-    return x + torch.add(x, bias)
-
-fx.wrap(shifted)
-
-def use(x):
-    return shifted(x)
-'''
-
-
-def test_s2_25_a_tensor_constant_of_a_composite_moves_to_the_module(ours, program):
-    m = program(ours, CONSTANT, "constant")
-
-    class T(ours.Tracer):
-        def is_leaf_function(self, fn):
-            return False
-
-    tracer = T()
-    graph = tracer.trace(m.use)
-    assert targets(graph, "get_attr") == ["_tensor_constant0"]
-    x = torch.randn(3)
-    assert torch.equal(ours.GraphModule(tracer.root, graph)(x), m.use(x))
 
 
 def test_s2_26_two_traces_leak_no_state(fx, lib):
