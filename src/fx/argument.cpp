@@ -12,12 +12,6 @@ using detail::Block;
 
 namespace {
 
-constexpr uint32_t kHoldsNode = 1, kHoldsObject = 2;
-
-uint32_t flags_of(const Argument& a) {
-  return (a.contains_node() ? kHoldsNode : 0) | (a.contains_object() ? kHoldsObject : 0);
-}
-
 std::string_view kind_name(ArgumentKind kind) {
   constexpr std::string_view names[] = {"None",         "bool",       "int",  "float",  "DType", "Device",  "Layout",
                                         "MemoryFormat", "Ellipsis",   "Node", "Object", "str",   "complex", "list",
@@ -35,7 +29,7 @@ Block* Block::allocate(size_t count, size_t payload_bytes) {
 
 void Block::destroy(ArgumentKind kind) noexcept {
   if (kind >= ArgumentKind::List) {
-    const size_t n = kind == ArgumentKind::NamedTuple ? size + 1u : kind == ArgumentKind::Dict ? 2u * size : size;
+    const size_t n = cells(kind);
     for (size_t i = 0; i < n; ++i) items()[i].~Argument();
   }
   ::operator delete(this);
@@ -78,14 +72,6 @@ Argument detail::adopt_block(ArgumentKind kind, Block* block) noexcept {
   return a;
 }
 
-detail::Block* detail::block_of(const Argument& a) noexcept { return a.is(ArgumentKind::Object) ? nullptr : a.block_; }
-
-void detail::set_flags(Block& block, size_t arguments) noexcept {
-  uint32_t flags = 0;
-  for (size_t i = 0; i < arguments; ++i) flags |= flags_of(block.items()[i]);
-  block.flags = flags;
-}
-
 Argument Argument::list(std::span<const Argument> items) { return make(Kind::List, items); }
 Argument Argument::tuple(std::span<const Argument> items) { return make(Kind::Tuple, items); }
 
@@ -111,6 +97,7 @@ Argument Argument::dict(std::initializer_list<DictEntry> entries) {
 }
 
 Argument Argument::dict(std::span<const DictEntry> entries) {
+  if (entries.empty()) return Argument(Kind::Dict);
   std::vector<const DictEntry*> unique;  // the entry whose key is used, and the one whose value is
   std::vector<const Argument*> values;
   std::unordered_multimap<size_t, size_t> index;  // hash of key → place; only for large dicts
@@ -228,12 +215,11 @@ const ObjectRef Argument::type_object() const {
   return ObjectRef(&block_->items()[0].as_object());
 }
 
-bool Argument::contains_node() const noexcept {
-  return kind_ == Kind::Node || (is_aggregate() && block_ && (block_->flags & kHoldsNode));
-}
+bool Argument::contains_node() const noexcept { return detail::node_count(*this) > 0; }
 
 bool Argument::contains_object() const noexcept {
-  return kind_ == Kind::Object || (is_aggregate() && block_ && (block_->flags & kHoldsObject));
+  const Block* block = detail::items_block(*this);
+  return is_object() || (block && block->objects);
 }
 
 void Argument::fail(Kind wanted) const {
@@ -293,9 +279,7 @@ size_t Argument::hash() const {
     return mix(seed, std::hash<std::string_view>()({block_->chars(), sizeof(std::complex<double>)}));
   }
   if (!block_) return seed;
-  const size_t count = kind_ == Kind::Dict         ? 2u * block_->size
-                       : kind_ == Kind::NamedTuple ? block_->size + 1u
-                                                   : block_->size;
+  const size_t count = block_->cells(kind_);
   size_t h = seed;
   for (size_t i = 0; i < count; ++i) h = mix(h, block_->items()[i].hash());
   return h;

@@ -17,7 +17,7 @@ namespace fxjit::inline v0::fx {
 GraphObserver::~GraphObserver() = default;
 
 Graph::Graph() : store_(std::make_unique<NodeStore>()), names_(std::make_unique<Namespace>(store_->arena)) {
-  root_ = new (store_->arena.allocate(sizeof(Node), alignof(Node))) Node(this, Opcode::Root, 0);
+  root_ = new (store_->allocate_node()) Node(this, Opcode::Root, 0);
   root_->target_ = Argument("");
   root_->args_ = Argument::tuple({});
   root_->kwargs_ = Argument::dict({});
@@ -50,6 +50,21 @@ bool is_callable(const Argument& target) {
   return target.is_object() && target.as_object().object_kind() == ObjectKind::Callable;
 }
 
+// The result is a part of the target where nothing changes, as for nearly all names.
+std::string_view name_of_target(const Argument& target, std::string& storage) {
+  std::string_view name;
+  if (is_callable(target)) {
+    name = static_cast<const Callable&>(target.as_object()).base_name();
+  } else {
+    name = target.as_str();
+    if (name.size() >= 2 && name.starts_with("__") && name.ends_with("__")) {
+      name = name.size() >= 4 ? name.substr(2, name.size() - 4) : std::string_view();
+    }
+  }
+  if (std::none_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; })) return name;
+  return storage = snake_case(name);
+}
+
 }  // namespace
 
 void Graph::check_call(Opcode op, const Argument& target, std::string_view name) const {
@@ -72,12 +87,10 @@ Node* Graph::create_node(Opcode op, Argument target, Argument args, Argument kwa
   }
 
   const auto id = static_cast<uint32_t>(store_->nodes.size());
-  Node* n = new (store_->arena.allocate(sizeof(Node), alignof(Node))) Node(this, op, id);
+  Node* n = new (store_->allocate_node()) Node(this, op, id);
   store_->nodes.push_back(n);
-  const std::string_view unique = name ? names_->create_name(*name, work_.name_probes)
-                                       : names_->create_name(target_to_name(target), work_.name_probes);
-  n->name_ = unique.data();
-  n->name_size_ = static_cast<uint32_t>(unique.size());
+  std::string storage;
+  n->keep_name(unique_name(name ? *name : name_of_target(target, storage)));
   n->target_ = std::move(target);
   n->type_ = std::move(type);
   n->args_ = std::move(args);
@@ -204,19 +217,22 @@ InsertScope Graph::inserting_after(Node* n) {
 
 // ---- Names
 
-std::string Graph::create_name(std::string_view candidate) {
-  return std::string(names_->create_name(candidate, work_.name_probes));
+std::string_view Graph::unique_name(std::string_view candidate) {
+  return names_->create_name(candidate, work_.name_probes);
 }
 
-std::string_view Graph::take_name(std::string_view name) { return names_->take(name); }
+std::string Graph::create_name(std::string_view candidate) { return std::string(unique_name(candidate)); }
+
+std::string_view Graph::take_name(std::string_view name) {
+  bool again = false;
+  const std::string_view kept = names_->take(name, again);
+  names_may_repeat_ |= again;
+  return kept;
+}
 
 std::string Graph::target_to_name(const Argument& target) {
-  if (target.is_object()) return snake_case(dynamic_cast<const Callable&>(target.as_object()).base_name());
-  std::string_view name = target.as_str();
-  if (name.size() >= 2 && name.starts_with("__") && name.ends_with("__")) {
-    name = name.size() >= 4 ? name.substr(2, name.size() - 4) : std::string_view();
-  }
-  return snake_case(name);
+  std::string storage;
+  return std::string(name_of_target(target, storage));
 }
 
 // ---- Rest
@@ -233,7 +249,9 @@ void Graph::traverse(ObjectVisitor& visitor) const {
 
 size_t Graph::created() const { return store_->nodes.size(); }
 Node* Graph::node_by_id(uint32_t id) const { return store_->nodes[id]; }
-size_t Graph::bytes() const { return store_->arena.bytes() + store_->nodes.capacity() * sizeof(Node*); }
+size_t Graph::bytes() const {
+  return store_->node_arena.bytes() + store_->arena.bytes() + store_->nodes.capacity() * sizeof(Node*);
+}
 
 TracerBase& Graph::appending_tracer() {
   if (!appending_tracer_) appending_tracer_ = std::make_unique<GraphAppendingTracer>(*this);

@@ -1,6 +1,5 @@
-#include <bit>
-#include <cstdint>
-#include <vector>
+#include <string>
+#include <unordered_set>
 
 #include "fx/printer.h"
 #include "fxjit/fx/graph.h"
@@ -38,25 +37,6 @@ void check_target(const Node* n) {
                           n->target().type_name(), " but a ", wants_callable ? "Callable" : "str", " is expected"));
 }
 
-// Names that were seen. A graph's names are interned: equal ones lie at one address.
-class SeenNames {
- public:
-  explicit SeenNames(size_t count) : slots_(std::bit_ceil(2 * count + 2)) {}
-  bool insert(const char* name) {
-    const size_t mask = slots_.size() - 1;
-    // The address by a golden section: neighbours in the arena spread over the table.
-    for (size_t i = reinterpret_cast<uintptr_t>(name) * 0x9E3779B97F4A7C15u >> 20 & mask;; i = (i + 1) & mask) {
-      if (slots_[i] == name) return false;
-      if (slots_[i]) continue;
-      slots_[i] = name;
-      return true;
-    }
-  }
-
- private:
-  std::vector<const char*> slots_;
-};
-
 }  // namespace
 
 void Graph::check_module_targets(const Module& module) const {
@@ -83,14 +63,17 @@ void Graph::check_module_targets(const Module& module) const {
 }
 
 void Graph::lint(const Module* module) const {
-  SeenNames names(size_);
+  std::unordered_set<std::string_view> names;
   for (Node* n : nodes()) {
     ++work_.nodes;
     if (n->op_ == Opcode::Root) throw RuntimeError(concat("Node ", n->name(), " had unknown opcode root!"));
     if (n->graph_ != this) throw RuntimeError(concat("Node '", n->name(), "' does not belong to this Graph!"));
     for (Node* input : n->all_input_nodes()) check_input(*this, input, n);
     work_.uses += n->num_inputs_;
-    if (!names.insert(n->name_)) throw RuntimeError(concat("Node redefined name ", n->name(), "!"));
+    // Names are unique as they are made: there is nothing to look for until one was assigned.
+    if (names_may_repeat_ && !names.insert(n->name()).second) {
+      throw RuntimeError(concat("Node redefined name ", n->name(), "!"));
+    }
     check_target(n);
   }
   if (module) check_module_targets(*module);

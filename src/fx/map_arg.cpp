@@ -6,14 +6,12 @@ using Kind = ArgumentKind;
 
 namespace {
 
-// How many Arguments lie in the block of an aggregate, and whether the one at `i` is part of the structure rather than
-// a value: keys of dicts, the type of a named tuple.
 size_t cells(const Argument& a) {
-  const detail::Block* block = detail::block_of(a);
-  if (!block) return 0;
-  return a.is(Kind::Dict) ? 2u * block->size : a.is(Kind::NamedTuple) ? block->size + 1u : block->size;
+  const detail::Block* block = detail::items_block(a);
+  return block ? block->cells(a.kind()) : 0;
 }
 
+// Whether the Argument at `i` is part of the structure rather than a value: keys of dicts, the type of a named tuple.
 bool is_structure(Kind kind, size_t i) { return kind == Kind::Dict ? i % 2 == 0 : kind == Kind::NamedTuple && i == 0; }
 
 template <class F>
@@ -33,23 +31,25 @@ void for_each_cell(const Argument& a, F&& visit) {
 }  // namespace
 
 Argument map_arg(const Argument& a, FunctionRef<Argument(Node*)> fn) {
-  if (!a.contains_node()) return a;
   if (a.is_node()) return fn(a.as_node());
+  if (detail::node_count(a) == 0) return a;
   return map_cells(a, [&](const Argument& item) { return map_arg(item, fn); });
 }
 
 void detail::map_nodes(Argument& a, FunctionRef<Argument(Node*)> fn) {
-  if (!a.contains_node()) return;
-  Block* block = a.is_node() ? nullptr : block_of(a);
+  if (node_count(a) == 0) return;
+  Block* block = items_block(a);
   if (!block || block->refs.load(std::memory_order_acquire) != 1) {
     a = map_arg(a, fn);
     return;
   }
   const size_t n = cells(a);
+  block->nodes = block->objects = 0;
   for (size_t i = 0; i < n; ++i) {
-    if (!is_structure(a.kind(), i)) map_nodes(block->items()[i], fn);
+    Argument& item = block->items()[i];
+    if (!is_structure(a.kind(), i)) map_nodes(item, fn);
+    block->count(item);
   }
-  set_flags(*block, n);
 }
 
 Argument map_aggregate(const Argument& a, FunctionRef<Argument(const Argument&)> fn) {
@@ -57,11 +57,7 @@ Argument map_aggregate(const Argument& a, FunctionRef<Argument(const Argument&)>
   return map_cells(a, [&](const Argument& item) { return map_aggregate(item, fn); });
 }
 
-void for_each_node(const Argument& a, FunctionRef<void(Node*)> fn) {
-  if (!a.contains_node()) return;
-  if (a.is_node()) return fn(a.as_node());
-  for_each_cell(a, [&](const Argument& item) { for_each_node(item, fn); });
-}
+void for_each_node(const Argument& a, FunctionRef<void(Node*)> fn) { detail::visit_nodes(a, fn); }
 
 void traverse(const Argument& a, ObjectVisitor& visitor) {
   if (!a.contains_object()) return;

@@ -27,24 +27,21 @@ std::optional<Opcode> parse_opcode(std::string_view name) {
 }
 
 Callable& Node::callable() const {
-  auto* callable = dynamic_cast<Callable*>(target_.object_or_null());
-  if (!callable) throw TypeError(support::concat("node ", name(), " (", to_string(op_), ") has no callable target"));
-  return *callable;
+  Object* target = target_.object_or_null();
+  if (!target || target->object_kind() != ObjectKind::Callable) {
+    throw TypeError(support::concat("node ", name(), " (", to_string(op_), ") has no callable target"));
+  }
+  return static_cast<Callable&>(*target);  // nothing else is of this kind
 }
 
 // ---- Edges. A producer's users form a list; a user's inputs an array in the graph's arena. While a user's edges are
 // made, each new one goes to the end of its producer's list: a producer that was seen before has this user last.
 
 void Node::link_inputs() {
-  const auto count = [&](Node*) { ++inputs_capacity_; };
-  const uint32_t old_capacity = inputs_capacity_;
-  inputs_capacity_ = 0;
-  for_each_node(args_, count);
-  for_each_node(kwargs_, count);
-  if (inputs_capacity_ > old_capacity) {
-    inputs_ = graph_->store_->arena.allocate_array<Use>(inputs_capacity_);
-  } else {
-    inputs_capacity_ = old_capacity;
+  const uint32_t wanted = detail::node_count(args_) + detail::node_count(kwargs_);
+  if (wanted > inputs_capacity_) {
+    inputs_ = graph_->store_->arena.allocate_array<Use>(wanted);
+    inputs_capacity_ = wanted;
   }
   num_inputs_ = 0;
   const auto link = [&](Node* producer) {
@@ -56,8 +53,8 @@ void Node::link_inputs() {
     ++producer->num_users_;
     if (producer->graph_ != graph_) graph_->keep_foreign(*producer->graph_);
   };
-  for_each_node(args_, link);
-  for_each_node(kwargs_, link);
+  detail::visit_nodes(args_, link);
+  detail::visit_nodes(kwargs_, link);
   graph_->work_.uses += num_inputs_;
 }
 
@@ -147,7 +144,12 @@ std::vector<Node*> Node::replace_all_uses_with(const Argument& replacement, Func
   return changed;
 }
 
-std::vector<Node*> Node::users_vector() const { return {users().begin(), users().end()}; }
+std::vector<Node*> Node::users_vector() const {
+  std::vector<Node*> all;
+  all.reserve(num_users_);
+  for (Node* user : users()) all.push_back(user);
+  return all;
+}
 
 bool Node::uses(const Node* producer) const {
   for (Node* input : all_input_nodes()) {
@@ -204,19 +206,19 @@ void Node::set_target(Argument target) {
   ++graph_->version_;
 }
 
-void Node::set_name(std::string_view name) {
-  const std::string_view kept = graph_->take_name(name);
+void Node::keep_name(std::string_view kept) {
   name_ = kept.data();
   name_size_ = static_cast<uint32_t>(kept.size());
 }
 
+void Node::set_name(std::string_view name) { keep_name(graph_->take_name(name)); }
+
 void Node::rename(std::string_view candidate) {
-  if (candidate == name()) return;
-  set_name(graph_->create_name(candidate));
+  if (candidate != name()) keep_name(graph_->unique_name(candidate));
 }
 
 NodeMeta& Node::meta() {
-  if (!meta_) meta_ = std::make_unique<NodeMeta>();
+  if (!meta_) meta_.reset(new (graph_->store_->arena.allocate(sizeof(NodeMeta), alignof(NodeMeta))) NodeMeta());
   return *meta_;
 }
 

@@ -189,7 +189,7 @@ PyObject* find_proxy(PyObject*, PyObject* a) { return Py_NewRef(or_none(find_pro
 PyObject* node_scope(PyObject*, PyObject* node) {
   return guarded([&]() -> PyObject* {
     const fx::NodeMeta* meta = node_of(node)->meta_if_any();
-    auto* mine = meta ? dynamic_cast<PyMeta*>(meta->extension.get()) : nullptr;
+    auto* mine = meta ? exactly<PyMeta>(meta->extension.get()) : nullptr;
     if (!mine || !mine->path) Py_RETURN_NONE;
     return PyTuple_Pack(2, mine->path, mine->type);
   });

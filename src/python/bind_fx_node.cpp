@@ -357,7 +357,7 @@ PyObject* node_list(PyGraph* g, const std::vector<Node*>& nodes) {
 
 PyObject* node_meta(Node* n) {
   fx::NodeMeta& meta = n->meta();
-  auto* mine = dynamic_cast<PyMeta*>(meta.extension.get());
+  auto* mine = exactly<PyMeta>(meta.extension.get());
   if (mine && mine->dict) return mine->dict;
   fx::Ref<PyMeta> made = PyMeta::own(mine);
   for (const auto& [key, value] : meta.entries()) {

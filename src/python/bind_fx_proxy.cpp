@@ -12,15 +12,22 @@ namespace {
 
 PyProxy* as_proxy(PyObject* o) { return reinterpret_cast<PyProxy*>(o); }
 
-// A function of Python's operator module. Never freed.
-PyObject* operator_function(const char* name) {
-  nb::object module = own(PyImport_ImportModule("operator"));
-  return own(PyObject_GetAttrString(module.ptr(), name)).release().ptr();
-}
+// A function of Python's operator module with its handle. Never freed.
+struct Operator {
+  explicit Operator(const char* name) {
+    nb::object module = own(PyImport_ImportModule("operator"));
+    function = own(PyObject_GetAttrString(module.ptr(), name)).release().ptr();
+    handle = callable_from_python(function);
+  }
+  PyObject* function;
+  fx::Ref<PyCallable> handle;
+};
 
-PyObject* record_operator(PyObject* tracer, PyObject* function, std::initializer_list<PyObject*> args) {
-  return guarded(
-      [&] { return record(tracer, Call{fx::Opcode::CallFunction, function, args.begin(), args.size(), nullptr}); });
+PyObject* record_operator(PyObject* tracer, const Operator& f, std::initializer_list<PyObject*> args) {
+  return guarded([&] {
+    return record(tracer,
+                  Call{fx::Opcode::CallFunction, f.function, args.begin(), args.size(), nullptr, nullptr, &f.handle});
+  });
 }
 
 // clang-format off: it changes its mind about such a list at each run
@@ -29,20 +36,20 @@ PyObject* record_operator(PyObject* tracer, PyObject* function, std::initializer
   X(eq) X(ne) X(lt) X(gt) X(le) X(ge) X(pos) X(neg) X(invert) X(abs) X(pow)
 // clang-format on
 
-#define FXJIT_DECLARE(name)                              \
-  PyObject* fn_##name() {                                \
-    static PyObject* const f = operator_function(#name); \
-    return f;                                            \
+#define FXJIT_DECLARE(name)                     \
+  const Operator& fn_##name() {                 \
+    static const auto* f = new Operator(#name); \
+    return *f;                                  \
   }
 FXJIT_OPERATORS(FXJIT_DECLARE)
 #undef FXJIT_DECLARE
 
-template <PyObject* (*function)()>
+template <const Operator& (*function)()>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&] { return record_operator(proxy_tracer(is_proxy(a) ? a : b), function(), {a, b}); });
 }
 
-template <PyObject* (*function)()>
+template <const Operator& (*function)()>
 PyObject* unary(PyObject* a) {
   return guarded([&] { return record_operator(proxy_tracer(a), function(), {a}); });
 }
@@ -53,29 +60,9 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  return guarded([&] {
-    PyObject* f = nullptr;
-    switch (op) {
-      case Py_LT:
-        f = fn_lt();
-        break;
-      case Py_LE:
-        f = fn_le();
-        break;
-      case Py_EQ:
-        f = fn_eq();
-        break;
-      case Py_NE:
-        f = fn_ne();
-        break;
-      case Py_GT:
-        f = fn_gt();
-        break;
-      default:
-        f = fn_ge();
-    }
-    return record_operator(proxy_tracer(a), f, {a, b});
-  });
+  static constexpr const Operator& (*functions[])() = {fn_lt, fn_le, fn_eq, fn_ne, fn_gt, fn_ge};
+  static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);
+  return guarded([&] { return record_operator(proxy_tracer(a), functions[op](), {a, b}); });
 }
 
 int proxy_traverse(PyObject* o, visitproc visit, void* arg) {

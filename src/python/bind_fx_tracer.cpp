@@ -101,22 +101,22 @@ PyGraph* graph_of_tracer(PyTracer* t) {
   return reinterpret_cast<PyGraph*>(t->graph);
 }
 
-Argument target_argument(fx::Opcode op, PyObject* target, PyGraph* g) {
-  if (op == fx::Opcode::CallFunction && PyCallable_Check(target)) return fx::ObjectRef(callable_from_python(target));
-  return from_python(target, g);
+Argument target_argument(const Call& call, PyGraph* g) {
+  if (call.handle) return *call.handle;
+  if (call.op == fx::Opcode::CallFunction && PyCallable_Check(call.target)) return callable_from_python(call.target);
+  return from_python(call.target, g);
 }
 
-// create_node with arguments that are lowered already.
-fx::Node* base_create_node(PyTracer* t, fx::Opcode op, PyObject* target, Argument args, Argument kwargs, PyObject* name,
-                           PyObject* type, unsigned int hooks) {
-  PyGraph* g = graph_of_tracer(t);
-  if (op == fx::Opcode::CallFunction && hooks & kCheckMutable) {
+// create_node with arguments that are lowered already: `args` and `kwargs` instead of the call's.
+fx::Node* base_create_node(PyTracer* t, PyGraph* g, const Call& call, Argument args, Argument kwargs, PyObject* type,
+                           unsigned int hooks) {
+  if (call.op == fx::Opcode::CallFunction && hooks & kCheckMutable) {
     nb::object a = to_python(args, g), k = kwargs_to_python(kwargs, g);
-    call_helper("check_mutable", {target, a.ptr(), k.ptr()});
+    call_helper("check_mutable", {call.target, a.ptr(), k.ptr()});
   }
   std::optional<std::string_view> candidate;
-  if (is_given(name)) candidate = string_of(name, "name");
-  fx::Node* n = make_node(g, op, target_argument(op, target, g), std::move(args), std::move(kwargs), candidate,
+  if (is_given(call.name)) candidate = string_of(call.name, "name");
+  fx::Node* n = make_node(g, call.op, target_argument(call, g), std::move(args), std::move(kwargs), candidate,
                           is_given(type) ? annotation_from_python(type, g) : Argument());
   annotate(t, g, n, hooks);
   return n;
@@ -169,8 +169,7 @@ PyObject* create_proxy_by_hooks(PyTracer* t, const Call& call, PyObject* type, P
     node = own(PyObject_VectorcallMethod(method, argv, 7, nullptr));
   } else {
     PyGraph* g = graph_of_tracer(t);
-    fx::Node* n = base_create_node(t, call.op, call.target, from_python(args.ptr(), g), from_python(kwargs.ptr(), g),
-                                   call.name, type, hooks);
+    fx::Node* n = base_create_node(t, g, call, from_python(args.ptr(), g), from_python(kwargs.ptr(), g), type, hooks);
     node = own(wrap_node(g, n));
   }
   return wrap_in_proxy(t, std::move(node), factory, hooks);
@@ -181,8 +180,8 @@ PyObject* base_create_proxy(PyTracer* t, const Call& call, PyObject* type, PyObj
   if (hooks & (kCreateArg | kCreateNode)) return create_proxy_by_hooks(t, call, type, factory, hooks);
   Argument args = lower_items(t, call.args, call.num_args);
   Argument kwargs = call.kwargs && PyDict_GET_SIZE(call.kwargs) ? lower(t, call.kwargs) : Argument();
-  fx::Node* n = base_create_node(t, call.op, call.target, std::move(args), std::move(kwargs), call.name, type, hooks);
-  PyGraph* g = graph_of_tracer(t);
+  PyGraph* g = graph_of_tracer(t);  // now: a hook may have exchanged it
+  fx::Node* n = base_create_node(t, g, call, std::move(args), std::move(kwargs), type, hooks);
   if (is_given(factory) || hooks & kMakeProxy) return wrap_in_proxy(t, own(wrap_node(g, n)), factory, hooks);
   return new_proxy(g, n, as_object(t));
 }
@@ -209,8 +208,9 @@ PyObject* tracer_create_node(PyObject* o, PyObject* const* args, Py_ssize_t n, P
     PyObject* a[6];
     parse_args("create_node", {"kind", "target", "args", "kwargs", "name", "type_expr"}, 4, args, n, kw, a);
     PyGraph* g = graph_of_tracer(as_tracer(o));
-    fx::Node* made = base_create_node(as_tracer(o), opcode_of(a[0]), a[1], from_python(a[2], g), from_python(a[3], g),
-                                      a[4], a[5], hooks_of(as_tracer(o)));
+    const Call call{opcode_of(a[0]), a[1], nullptr, 0, nullptr, a[4]};
+    fx::Node* made = base_create_node(as_tracer(o), g, call, from_python(a[2], g), from_python(a[3], g), a[5],
+                                      hooks_of(as_tracer(o)));
     return wrap_node(g, made);
   });
 }

@@ -198,7 +198,7 @@ Argument from_python(PyObject* o, PyGraph* owner) {
 
 Argument annotation_from_python(PyObject* o, PyGraph* owner) {
   Argument a = from_python(o, owner);
-  if (!dynamic_cast<PyValue*>(a.object_or_null())) return a;
+  if (!exactly<PyValue>(a.object_or_null())) return a;
   return fx::ObjectRef(fx::make_ref<PyValue>(o, true));
 }
 

@@ -41,19 +41,19 @@ void for_each_created(fx::Graph& graph, F&& f) {
 // snapshot) is not this graph's alone, and what it holds is alive.
 template <class F>
 int visit_handles(Node* n, F&& visit) {
-  if (auto* callable = dynamic_cast<PyCallable*>(n->target().object_or_null())) {
+  if (auto* callable = exactly<PyCallable>(n->target().object_or_null())) {
     if (!callable->immortal && callable->use_count() == 1) {
       if (int r = visit(callable->object.get())) return r;
     }
   }
-  if (auto* value = dynamic_cast<PyValue*>(n->type().object_or_null()); value && value->use_count() == 1) {
+  if (auto* value = exactly<PyValue>(n->type().object_or_null()); value && value->use_count() == 1) {
     if (int r = visit(value->object.get())) return r;
   }
   for (const fx::Argument* a : {&n->args(), &n->kwargs()}) {
     if (int r = visit_values(*a, visit)) return r;
   }
   const fx::NodeMeta* meta = n->meta_if_any();
-  auto* mine = meta ? dynamic_cast<PyMeta*>(meta->extension.get()) : nullptr;
+  auto* mine = meta ? exactly<PyMeta>(meta->extension.get()) : nullptr;
   if (mine && mine->dict && mine->use_count() == 1) return visit(mine->dict);
   return 0;
 }

@@ -128,8 +128,8 @@ struct PythonBuilder {
 template <class Builder>
 typename Builder::Result lower_with(Builder& b, PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
-  if (is_proxy(o)) return b.node(o);
   if (is_leaf(t)) return b.leaf(o);
+  if (is_proxy(o)) return b.node(o);
   RecursionScope scope;
   if (t == &PyTuple_Type) return b.sequence(&PyTuple_GET_ITEM(o, 0), static_cast<size_t>(PyTuple_GET_SIZE(o)), false);
   if (is_list(t)) {

@@ -123,7 +123,9 @@ nb::object call_method(PyObject* o, const char* name, PyObject* argument);
 nb::object call_helper(const char* name, std::initializer_list<PyObject*> args);
 
 // Graphs
-inline bool is_graph(PyObject* o) { return PyObject_TypeCheck(o, state().graph_base); }
+inline bool is_graph(PyObject* o) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(o)) == state().graph_class || PyObject_TypeCheck(o, state().graph_base);
+}
 fx::Graph& graph_of(PyGraph* g);
 // The PyGraph of a graph, made if there is none yet: a new reference.
 nb::object wrap_graph(const fx::GraphPtr& graph);
@@ -173,6 +175,7 @@ struct Call {
   size_t num_args;
   PyObject* kwargs;
   PyObject* name = nullptr;
+  const fx::Ref<PyCallable>* handle = nullptr;  // of `target`, where the caller has it
 };
 // tracer.create_proxy(...), in C++ as far as the tracer's class leaves it alone. A new reference.
 PyObject* record(PyObject* tracer, const Call& call);

@@ -276,9 +276,10 @@ void PyMeta::traverse(fx::ObjectVisitor& visitor) const {
 }
 
 PyObject* held_object(const fx::Object& o) {
-  if (const auto* callable = dynamic_cast<const PyCallable*>(&o)) return callable->object.get();
-  if (const auto* value = dynamic_cast<const PyValue*>(&o)) return value->object.get();
-  if (const auto* module = dynamic_cast<const PyModule*>(&o)) return module->object.get();
+  auto* object = const_cast<fx::Object*>(&o);
+  if (const auto* callable = exactly<PyCallable>(object)) return callable->object.get();
+  if (const auto* value = exactly<PyValue>(object)) return value->object.get();
+  if (const auto* module = exactly<PyModule>(object)) return module->object.get();
   return nullptr;
 }
 
@@ -296,7 +297,7 @@ namespace {
 // `a` with handles of its own.
 fx::Argument own_values(const fx::Argument& a) {
   if (!a.contains_object()) return a;
-  if (auto* value = dynamic_cast<PyValue*>(a.object_or_null())) {
+  if (auto* value = exactly<PyValue>(a.object_or_null())) {
     return fx::ObjectRef(fx::make_ref<PyValue>(value->object.get(), value->annotation));
   }
   if (!a.is_aggregate()) return a;
@@ -313,7 +314,7 @@ fx::Argument own_values(const fx::Argument& a) {
 
 int visit_values(const fx::Argument& a, FunctionRef<int(PyObject*)> visit) {
   if (!a.contains_object() || !fx::is_sole_owner(a)) return 0;
-  if (auto* value = dynamic_cast<PyValue*>(a.object_or_null())) return visit(value->object.get());
+  if (auto* value = exactly<PyValue>(a.object_or_null())) return visit(value->object.get());
   if (!a.is_aggregate()) return 0;
   int result = 0;
   if (a.is(fx::ArgumentKind::Dict)) {
@@ -332,10 +333,10 @@ void own_handles(fx::Node* n) {
   // The values stay equal, nodes included: the use lists need no change, and keep their order.
   if (n->args().contains_object()) const_cast<fx::Argument&>(n->args()) = own_values(n->args());
   if (n->kwargs().contains_object()) const_cast<fx::Argument&>(n->kwargs()) = own_values(n->kwargs());
-  if (auto* callable = dynamic_cast<PyCallable*>(n->target().object_or_null()); callable && !callable->immortal) {
+  if (auto* callable = exactly<PyCallable>(n->target().object_or_null()); callable && !callable->immortal) {
     n->set_target(fx::ObjectRef(fx::make_ref<PyCallable>(callable->object.get())));
   }
-  if (auto* value = dynamic_cast<PyValue*>(n->type().object_or_null())) {
+  if (auto* value = exactly<PyValue>(n->type().object_or_null())) {
     n->set_type(fx::ObjectRef(fx::make_ref<PyValue>(value->object.get(), true)));
   }
 }

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <typeinfo>
 
 #include "fxjit/function_ref.h"
 #include "fxjit/fx/argument.h"
@@ -33,6 +35,13 @@ class PyHandle {
  private:
   PyObject* p_;
 };
+
+// `o` as a T if it is exactly that: what dynamic_cast says for a final class, without its walk over the bases.
+template <class T>
+T* exactly(fx::Object* o) {
+  static_assert(std::is_final_v<T>);
+  return o && typeid(*o) == typeid(T) ? static_cast<T*>(o) : nullptr;
+}
 
 size_t hash_object(PyObject* o);
 bool equal_objects(PyObject* a, PyObject* b);

@@ -4,10 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace fxjit::inline v0::support {
 
@@ -36,18 +42,38 @@ class Arena {
   size_t bytes() const { return bytes_; }  // reserved
 
  private:
-  // Chunks double up to 1 MiB: small graphs stay small, large ones make few allocations.
+  // Chunks double up to the size of a huge page: small graphs stay small, large ones make few allocations, and where
+  // the system has huge pages one page fault does for 2 MiB. First touches of small pages took half of the time of
+  // tracing.
+  static constexpr size_t kHuge = size_t{2} << 20;
+
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  using Chunk = std::unique_ptr<char[], Free>;
+
+  static Chunk make_chunk(size_t size) {
+    const bool huge = size % kHuge == 0;
+    Chunk chunk(static_cast<char*>(huge ? std::aligned_alloc(kHuge, size) : std::malloc(size)));
+    if (!chunk) throw std::bad_alloc();
+#if defined(__linux__)
+    if (huge) madvise(chunk.get(), size, MADV_HUGEPAGE);  // a wish: nothing depends on it
+#endif
+    return chunk;
+  }
+
   void* allocate_in_new_chunk(size_t bytes, size_t alignment) {
-    const size_t size = std::max(next_chunk_, bytes + alignment);
-    if (next_chunk_ < (size_t{1} << 20)) next_chunk_ *= 2;
-    chunks_.push_back(std::make_unique_for_overwrite<char[]>(size));
+    size_t size = next_chunk_;
+    if (bytes + alignment > size) size = bytes + alignment;
+    if (next_chunk_ < kHuge) next_chunk_ *= 2;
+    chunks_.push_back(make_chunk(size));
     bytes_ += size;
     next_ = reinterpret_cast<uintptr_t>(chunks_.back().get());
     end_ = next_ + size;
     return allocate(bytes, alignment);
   }
 
-  std::vector<std::unique_ptr<char[]>> chunks_;
+  std::vector<Chunk> chunks_;
   uintptr_t next_ = 0, end_ = 0;
   size_t next_chunk_, bytes_ = 0;
 };

@@ -28,6 +28,7 @@ namespace detail {
 struct Block;  // the shared part of an aggregate or a string
 Argument adopt_block(ArgumentKind kind, Block* block) noexcept;
 Block* block_of(const Argument& a) noexcept;
+Block* items_block(const Argument& a) noexcept;
 }  // namespace detail
 
 // Specialise for types of other floors: `static Argument convert(const T&)`.
@@ -166,6 +167,7 @@ class FXJIT_API Argument {
  private:
   friend Argument detail::adopt_block(Kind kind, detail::Block* block) noexcept;
   friend detail::Block* detail::block_of(const Argument& a) noexcept;
+  friend detail::Block* detail::items_block(const Argument& a) noexcept;
   bool shared() const noexcept { return kind_ >= Kind::Object; }
   void retain() const noexcept;
   void release() noexcept;

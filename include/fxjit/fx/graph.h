@@ -154,6 +154,7 @@ class FXJIT_API Graph : public std::enable_shared_from_this<Graph> {
   void label(Node* n);
   void spread(Node* n);
   void keep_foreign(Graph& other);
+  std::string_view unique_name(std::string_view candidate);
   std::string_view take_name(std::string_view name);
   void check_module_targets(const Module& module) const;
 
@@ -163,6 +164,7 @@ class FXJIT_API Graph : public std::enable_shared_from_this<Graph> {
   std::unique_ptr<TracerBase> appending_tracer_;
   Node* root_;
   size_t size_ = 0;
+  bool names_may_repeat_ = false;  // a node was given a name that was taken
   InsertPoint insert_;
   Module* owning_module_ = nullptr;
   GraphObserver* observer_ = nullptr;

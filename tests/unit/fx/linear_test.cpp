@@ -1,7 +1,9 @@
 // Work grows with the number of nodes and edges: shown by counting steps, not by time.
 #include <random>
 
+#include "allocations.h"
 #include "fx_test_util.h"
+#include "fxjit/fx/text.h"
 
 namespace fxjit::fx::test {
 namespace {
@@ -54,6 +56,65 @@ TEST(Linear, CopyLintDeadCodeAndFind) {
   expect_linear(steps(*small, [&] { small->eliminate_dead_code(); }),
                 steps(*large, [&] { large->eliminate_dead_code(); }));
   EXPECT_EQ(large->size(), 2u);
+}
+
+// What is allocated for a graph of n nodes, by each of the steps that are to be linear.
+std::vector<std::pair<const char*, Allocations>> allocated_by_steps(size_t n) {
+  std::vector<std::pair<const char*, Allocations>> found;
+  const auto step = [&](const char* name, auto&& action) { found.emplace_back(name, allocations_of(action)); };
+  GraphPtr g, copy, parsed;
+  step("trace", [&] { g = chain(n); });
+  step("copy", [&] { copy = g->copy(); });
+  step("graph_copy", [&] {
+    Graph target;
+    NodeMap map;
+    target.graph_copy(*g, map);
+  });
+  step("lint", [&] { g->lint(); });
+  step("print", [&] { EXPECT_GT(g->to_string().size(), n); });
+  std::string text;
+  step("print_text", [&] { text = print_text(*g); });
+  step("parse", [&] { parsed = parse_graph(text); });
+  EXPECT_EQ(parsed->size(), g->size());
+  copy->output_node()->set_args(Argument::tuple({nullptr}));
+  step("dead code", [&] { copy->eliminate_dead_code(); });
+  EXPECT_EQ(copy->size(), 2u);
+  return found;
+}
+
+// Twice the nodes, about twice the allocations and bytes; whatever is copied over and over would show here.
+TEST(Linear, AllocationsOfEachStep) {
+  const auto small = allocated_by_steps(kNodes / 4), large = allocated_by_steps(kNodes / 2);
+  for (size_t i = 0; i < small.size(); ++i) {
+    const auto& [name, a] = small[i];
+    const Allocations& b = large[i].second;
+    EXPECT_LE(static_cast<double>(b.count), 2.1 * static_cast<double>(a.count) + 20) << name;
+    EXPECT_LE(static_cast<double>(b.bytes), 2.5 * static_cast<double>(a.bytes) + 1000) << name;
+  }
+}
+
+TEST(Linear, AllocationsPerNode) {
+  const auto found = allocated_by_steps(kNodes);
+  const auto most = [&](std::string_view wanted, double per_node) {
+    for (const auto& [name, a] : found) {
+      if (name == wanted) EXPECT_LE(static_cast<double>(a.count), per_node * kNodes + 200) << name;
+    }
+  };
+  most("trace", 1);  // the arguments
+  most("copy", 1);
+  most("lint", 0);
+  most("print", 0);
+  most("print_text", 1);  // the table of names
+}
+
+TEST(Linear, TheCountOfAllocationsShowsQuadraticWork) {
+  const auto quadratic = [](size_t n) {
+    return allocations_of([n] {
+      std::string s;
+      for (size_t i = 0; i < n; ++i) s = std::string(s + "some text to be copied again and again");
+    });
+  };
+  EXPECT_GT(quadratic(2000).bytes, 3 * quadratic(1000).bytes);
 }
 
 TEST(Linear, ReplacingTheUsesOfEveryNode) {

@@ -1,4 +1,8 @@
 // Names are compared by users and tests: they must be those of torch.fx.
+#include <map>
+#include <random>
+#include <set>
+
 #include "fx_test_util.h"
 
 namespace fxjit::fx::test {
@@ -10,6 +14,48 @@ TEST(Naming, EqualsTorchFxOnASequenceOfCandidates) {
   };
   Graph g;
   for (const auto& [candidate, name] : cases) EXPECT_EQ(g.create_name(candidate), name) << candidate;
+}
+
+// The rules as they are written down, without anything that makes them fast.
+class PlainNamespace {
+ public:
+  std::string create(const std::string& candidate) {
+    std::string base = candidate, name = candidate;
+    int64_t number = -1;
+    const size_t end = candidate.find_last_not_of("0123456789");
+    if (end + 1 < candidate.size() && end != std::string::npos && end > 0 && candidate[end] == '_') {
+      base = candidate.substr(0, end);
+      number = std::stoll(candidate.substr(end + 1));
+    }
+    const auto numbered = [&] { name = base + "_" + std::to_string(++number); };
+    if (number < 0 || used_.contains(name)) {
+      number = counts_[candidate];
+      if (candidate == "float") numbered();
+    }
+    while (used_.contains(name)) numbered();
+    used_.insert(name);
+    counts_[base] = number;
+    return name;
+  }
+
+ private:
+  std::set<std::string> used_;
+  std::map<std::string, int64_t> counts_;
+};
+
+TEST(Naming, EqualsThePlainRulesOnRandomCandidates) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    Graph g;
+    PlainNamespace plain;
+    const unsigned spread = 2 + random() % 12;
+    for (int i = 0; i < 80; ++i) {
+      static constexpr const char* kBases[] = {"add", "float", "a_1", "mul_x"};
+      std::string candidate = kBases[random() % (1 + random() % 4)];
+      if (random() % 2) candidate += (random() % 8 ? "_" : "_0") + std::to_string(random() % spread);
+      EXPECT_EQ(g.create_name(candidate), plain.create(candidate)) << candidate << ", " << i << " of round " << round;
+    }
+  }
 }
 
 TEST(Naming, TargetsLoseMagicUnderscoresAndCamelCase) {
@@ -52,6 +98,21 @@ TEST(Naming, RenameStaysUnique) {
   EXPECT_EQ(b->name(), "a_1");
   a->rename("a");
   EXPECT_EQ(a->name(), "a");
+  g.lint();
+}
+
+// Names that were numbered in a row, and assigned again.
+TEST(Naming, AnAssignedNameIsTakenAndLintedByItsText) {
+  Graph g;
+  for (int i = 0; i < 4; ++i) g.placeholder("a");
+  const std::vector<Node*> nodes(g.nodes().begin(), g.nodes().end());
+  nodes[3]->set_name("b_7");
+  g.lint();
+  EXPECT_EQ(g.create_name("b_7"), "b_1");
+  EXPECT_EQ(g.create_name("a_3"), "a_4");  // names are not given back
+  nodes[0]->set_name("a_2");
+  EXPECT_EQ(error<RuntimeError>([&] { g.lint(); }), "Node redefined name a_2!");
+  nodes[0]->set_name("a");
   g.lint();
 }
 

@@ -20,6 +20,10 @@ class Patcher:
         if getattr(old, "__fxjit_patched__", False):
             return
         function.__fxjit_patched__ = once
+        self.put_item(scope, name, function, old)
+
+    def put_item(self, scope, name, function, old):
+        """scope[name] = function in place of `old`, which is what is there."""
         scope[name] = function
         self._undo.append((_restore_item, scope, name, old))
 
@@ -31,11 +35,10 @@ class Patcher:
         setattr(cls, name, function)
         self._undo.append((setattr, cls, name, old))
 
-    def first_visit(self, thing, purpose="autowrap"):
-        key = (id(thing), purpose)
-        if key in self._visited:
+    def first_visit(self, thing):
+        if id(thing) in self._visited:
             return False
-        self._visited.add(key)
+        self._visited.add(id(thing))
         return True
 
     def __enter__(self):

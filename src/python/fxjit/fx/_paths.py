@@ -49,8 +49,32 @@ _PLAIN_TYPES = frozenset({bool, int, float, str, tuple, list, dict, set, collect
 
 
 def collect_tensor_attributes(module, prefix, out):
-    for name, value in module.__dict__.items():
-        if type(value) not in _PLAIN_TYPES and isinstance(value, CONSTANT_TYPES):
-            out[value] = prefix + name
-    for name, child in module.named_children():
-        collect_tensor_attributes(child, f"{prefix}{name}.", out)
+    if not _PLAIN_TYPES.issuperset(map(type, module.__dict__.values())):
+        for name, value in module.__dict__.items():
+            if type(value) not in _PLAIN_TYPES and isinstance(value, CONSTANT_TYPES):
+                out[value] = prefix + name
+    if module._modules:
+        for name, child in module.named_children():
+            collect_tensor_attributes(child, f"{prefix}{name}.", out)
+
+
+def module_paths(root):
+    """module → path: what root.named_modules() says, without a generator for each level."""
+    paths = {}
+
+    def visit(module, path):
+        if getattr(module.named_modules, "__func__", None) is not _named_modules:  # it has its own answer
+            found = module.named_modules(set(paths), path) if paths else module.named_modules()
+            paths.update((m, name) for name, m in found)
+            return
+        paths[module] = path
+        prefix = f"{path}." if path else ""
+        for name, child in module._modules.items():
+            if child is not None and child not in paths:
+                visit(child, prefix + name)
+
+    visit(root, "")
+    return paths
+
+
+_named_modules = torch.nn.Module.named_modules

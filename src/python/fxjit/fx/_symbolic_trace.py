@@ -15,11 +15,11 @@ from . import _args
 from ._factories import advise, patch_factories
 from ._known import Knowledge, known_values
 from ._patch import Patcher
-from ._paths import CONSTANT_TYPES, collect_tensor_attributes, constant_prefix, lookup, paths_of
+from ._paths import CONSTANT_TYPES, collect_tensor_attributes, constant_prefix, lookup, module_paths, paths_of
 from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_wrapped_functions, wrap
 from .graph import Graph
 from .graph_module import GraphModule
-from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from .proxy import ParameterProxy, Proxy, Scope, TracerBase
 
 __all__ = [
     "PH",
@@ -158,9 +158,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m, module_qualified_name):
         """Whether a call of the module is one node: by default if its class is torch.nn's and not Sequential."""
-        return (
-            m.__module__.startswith("torch.nn") or m.__module__.startswith("torch.ao.nn")
-        ) and not isinstance(m, torch.nn.Sequential)
+        return m.__module__.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(m, torch.nn.Sequential)
 
     def path_of_module(self, mod):
         """The first qualified name under which the root's tree has the module."""
@@ -178,16 +176,21 @@ class Tracer(TracerBase):
     def call_module(self, m, forward, args, kwargs):
         """A call of a module: one node for a leaf, else what `forward(*args, **kwargs)` records."""
         path = self.path_of_module(m)
-        with ScopeContextManager(self.scope, Scope(path, type(m))):
+        scope, kind = self.scope, type(m)
+        previous = scope.module_path, scope.module_type
+        scope.module_path, scope.module_type = path, kind
+        try:
             count = self.num_calls.get(path, 0)
             key = f"{path}@{count}" if count else path
-            self.module_stack[key] = (path, type(m))
+            self.module_stack[key] = (path, kind)
             self.num_calls[path] = count + 1
             if self.is_leaf_module(m, path):
                 result = self.create_proxy("call_module", path, args, kwargs)
             else:
                 result = forward(*args, **kwargs)
             self.module_stack.popitem(last=True)
+        finally:
+            scope.module_path, scope.module_type = previous
         return result
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
@@ -253,7 +256,7 @@ class Tracer(TracerBase):
                 )
             fn = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
-            self.submodule_paths = {mod: name for name, mod in root.named_modules()}
+            self.submodule_paths = module_paths(root)
         else:
             self.root = torch.nn.Module()
             fn = root
@@ -310,22 +313,29 @@ class Tracer(TracerBase):
 
     def _patch_modules(self, patcher):
         cache = {}
+        visited = set()  # ids of the globals of forward functions, which live as long as these
+        evaluates = self.knowledge is not None
+        # The class's getattr gives a submodule back as it is, and that is what is read nearly always.
+        plain = not evaluates and type(self).getattr is Tracer.getattr and "getattr" not in self.__dict__
 
         @functools.wraps(_module_getattr)
         def module_getattr(mod, attr):
+            if plain and (children := mod.__dict__.get("_modules")) and (child := children.get(attr)) is not None:
+                return child
             value = _module_getattr(mod, attr)
             return value if self._is_evaluating() else self.getattr(attr, value, cache)
 
         @functools.wraps(_module_call)
         def module_call(mod, *args, **kwargs):
-            if self._is_evaluating():
+            if evaluates and self._is_evaluating():
                 return _module_call(mod, *args, **kwargs)
 
             def forward(*args, **kwargs):
                 return _module_call(mod, *args, **kwargs)
 
-            scope = getattr(getattr(mod, "forward", mod), "__globals__", {})
-            if patcher.first_visit(scope, "factories"):
+            scope = getattr(getattr(mod, "forward", mod), "__globals__", None)
+            if scope is not None and id(scope) not in visited:
+                visited.add(id(scope))
                 patch_factories(patcher, scope)
                 autowrap(patcher, scope, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)

@@ -115,12 +115,20 @@ def _leaf_method(cls, name):
     return wrapped
 
 
+def _known_leaf_call(key, fn, scope, keep):
+    known = _leaf_calls.get(key)
+    if known is not None and known[0] is fn and known[1] is scope and known[2] == keep:
+        return known[3]
+    return None
+
+
 def _lasting_leaf_call(key, fn, scope, keep):
     """leaf_call of a function in a scope that lasts: the same from trace to trace, as long as the function is."""
-    known = _leaf_calls.get(key)
-    if known is None or known[0] is not fn or known[1] is not scope or known[2] != keep:
-        known = _leaf_calls[key] = (fn, scope, keep, leaf_call(fn, keep, scope, key[1]))
-    return known[3]
+    known = _known_leaf_call(key, fn, scope, keep)
+    if known is None:
+        known = leaf_call(fn, keep, scope, key[1])
+        _leaf_calls[key] = fn, scope, keep, known
+    return known
 
 
 def patch_wrapped_functions(patcher):
@@ -130,6 +138,10 @@ def patch_wrapped_functions(patcher):
             fn = scope.get(name, getattr(builtins, name, None))
             if fn is None:
                 raise KeyError(name)
+            known = _known_leaf_call(key, fn, scope, key in _always_leaf)
+            if known is not None and name in scope:
+                patcher.put_item(scope, name, known, fn)
+                continue
             if getattr(fn, "__fxjit_patched__", False):
                 continue  # by the trace that this one is nested in
             patcher.replace_item(scope, name, _lasting_leaf_call(key, fn, scope, key in _always_leaf))
