@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "fxjit/fx/fx.h"
+#include "fxjit/fx/text.h"
 
 namespace {
 
@@ -94,6 +95,18 @@ void BM_fx_print(benchmark::State& state) {
   per_node(state);
 }
 
+void BM_fx_print_text(benchmark::State& state) {
+  const fx::GraphPtr g = chain(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(fx::print_text(*g));
+  per_node(state);
+}
+
+void BM_fx_parse_text(benchmark::State& state) {
+  const std::string text = fx::print_text(*chain(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(fx::parse_graph(text));
+  per_node(state);
+}
+
 #define FXJIT_BENCH(f) BENCHMARK(f)->Arg(1000)->Arg(20000)->Arg(100000)->Unit(benchmark::kMillisecond)
 FXJIT_BENCH(BM_fx_trace_additions)->Arg(1000000);
 FXJIT_BENCH(BM_fx_trace_with_tracer);
@@ -103,6 +116,8 @@ FXJIT_BENCH(BM_fx_lint)->Arg(1000000);
 FXJIT_BENCH(BM_fx_dead_code);
 FXJIT_BENCH(BM_fx_replace_all_uses);
 FXJIT_BENCH(BM_fx_print);
+FXJIT_BENCH(BM_fx_print_text);
+FXJIT_BENCH(BM_fx_parse_text);
 #undef FXJIT_BENCH
 
 }  // namespace

@@ -2,12 +2,14 @@
 the number of nodes. Results are compared before anything is timed. --write puts the tables into docs/benchmarks-fx.md and
 the picture beside it.
 
-  PYTHONPATH=build/dev/python .venv/bin/python bench/fx_speed.py
+  cmake --workflow --preset bench
+  PYTHONPATH=build/bench/python .venv/bin/python bench/fx_speed.py
 """
 
 import argparse
 import copy
 import gc
+import json
 import statistics
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from typing import Callable
 import torch
 import torch.fx
 from cases import additions
+from fx_growth import svg
 
 ROOT = Path(__file__).resolve().parent.parent
 NODES = 20_000
@@ -221,6 +224,7 @@ import gc, importlib, resource, sys, torch, torch.fx
 fx = importlib.import_module(sys.argv[1])
 sys.path.insert(0, sys.argv[2])
 from cases import additions
+from fx_growth import svg
 def resident():
     with open("/proc/self/statm") as f:
         return int(f.read().split()[1]) * resource.getpagesize()
@@ -239,6 +243,21 @@ def bytes_per_node(name):
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+# ---- C++ alone ----
+
+CPP_NAME, CPP_FILTER, CPP_SECONDS = "C++: trace 100,000 additions by Proxy", "BM_fx_trace_additions/100000$", 0.1
+
+
+def cpp_seconds(binary):
+    """The median of five repetitions, each of many traces; None without the binary."""
+    if not binary.exists():
+        return None
+    command = [str(binary), f"--benchmark_filter={CPP_FILTER}", "--benchmark_repetitions=5", "--benchmark_format=json"]
+    rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["benchmarks"]
+    times = [row["real_time"] for row in rows if row["run_type"] == "iteration"]
+    return statistics.median(times) / 1e3  # they are in ms
+
+
 # ---- growth ----
 
 
@@ -248,6 +267,8 @@ def curve_steps(fx):
         "copy": lambda count, graph: copy.deepcopy(graph),
         "lint": lambda count, graph: graph.lint(),
         "print": lambda count, graph: str(graph),
+        "print_text": lambda count, graph: fx.print_text(graph),
+        "parse_text": lambda count, text: fx.parse_text(text),
         "dead code": lambda count, graph: dead_code(graph),
     }
 
@@ -260,58 +281,18 @@ def curve(fx, sizes):
         for name, step in curve_steps(fx).items():
             if name == "dead code":
                 next(iter(reversed(graph.nodes))).args = (None,)
+            given = fx.print_text(graph) if name == "parse_text" else graph
             gc.collect()
             gc.disable()
             start = time.perf_counter()
-            keep = step(count, graph)
+            keep = step(count, given)
             found.setdefault(name, []).append(time.perf_counter() - start)
             gc.enable()
             del keep
     return found
 
 
-def svg(found, sizes):
-    """Seconds over nodes, both logarithmic: what is linear has the slope of the dashed line."""
-    import math
-
-    width, height, left, bottom = 640, 400, 70, 50
-    values = [t for row in found.values() for t in row]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    x_low, x_high = math.log10(sizes[0]), math.log10(sizes[-1])
-
-    def at(count, t):
-        x = left + (math.log10(count) - x_low) / (x_high - x_low) * (width - left - 110)
-        y = height - bottom - (math.log10(t) - low) / (high - low) * (height - bottom - 20)
-        return f"{x:.1f},{y:.1f}"
-
-    def text(point, content, extra=""):
-        x, y = point.split(",")
-        return f'<text x="{x}" y="{y}" font-family="sans-serif" font-size="12" {extra}>{content}</text>'
-
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
-             f'<rect width="{width}" height="{height}" fill="white"/>']
-    for power in range(low, high + 1):
-        a, b = at(sizes[0], 10.0**power), at(sizes[-1], 10.0**power)
-        lines.append(f'<polyline points="{a} {b}" stroke="#ddd" fill="none"/>')
-        label = f"{10**power * 1000:g} ms" if power < 0 else f"{10**power:g} s"
-        lines.append(text(a, label, 'text-anchor="end" dx="-6" dy="4"'))
-    for count in sizes:
-        lines.append(text(at(count, 10.0**low), f"{count:,}", 'text-anchor="middle" dy="18"'))
-    start = min(row[0] for row in found.values())
-    end = start * sizes[-1] / sizes[0]
-    lines.append(f'<polyline points="{at(sizes[0], start)} {at(sizes[-1], end)}" stroke="#888" fill="none" '
-                 'stroke-dasharray="5 4"/>')
-    colours = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"]
-    ends = sorted(found, key=lambda name: -found[name][-1])
-    for name, colour in zip(found, colours):
-        points = [at(count, t) for count, t in zip(sizes, found[name])]
-        lines.append(f'<polyline points="{" ".join(points)}" stroke="{colour}" stroke-width="2" fill="none"/>')
-        lines.append(text(points[-1], name, f'dx="8" dy="{4 + 3 * ends.index(name)}" fill="{colour}"'))
-    lines.append(text(f"{left},{height - 8}", "nodes; the dashed line is linear"))
-    return "\n".join(lines + ["</svg>"]) + "\n"
-
-
-def report(rows, memory, found, sizes):
+def report(rows, memory, cpp, found, sizes):
     lines = ["# Benchmarks of fxjit.fx", "", "Made by `bench/fx_speed.py --write`: torch.fx and fxjit.fx in one process, in "
              f"turns, medians, {NODES:,} nodes where nothing else is said; results are compared first.", ""]
     lines += ["| what | torch.fx, ms | fxjit.fx, ms | × | asked |", "| --- | --- | --- | --- | --- |"]
@@ -324,12 +305,20 @@ def report(rows, memory, found, sizes):
         mark = "" if memory[1] <= memory[0] / 2 else " **falls short**"
         lines.append(f"| bytes per node, with its Python object | {memory[0]:.0f} | {memory[1]:.0f} | "
                      f"{memory[0] / memory[1]:.3g} | 2{mark} |")
+    if cpp:
+        mark = "" if cpp <= CPP_SECONDS else " **falls short**"
+        lines.append(f"| {CPP_NAME} | – | {cpp * 1e3:.3g} | – | at most {CPP_SECONDS * 1e3:g} ms{mark} |")
     if found:
         lines += ["", "## Growth", "", "Seconds over the number of nodes of a chain of additions, fxjit.fx:", "",
                   f"| nodes | {' | '.join(found)} |", "| --- |" + " --- |" * len(found)]
         for i, count in enumerate(sizes):
             lines.append(f"| {count:,} | {' | '.join(f'{row[i]:.3g}' for row in found.values())} |")
-        lines += ["", "![seconds over nodes](fx-growth.svg)"]
+        if len(sizes) > 1:
+            lines.append(f"| growth over the last step of {sizes[-1] // sizes[-2]} | " +
+                         " | ".join(f"{row[-1] / row[-2]:.3g}" for row in found.values()) + " |")
+        lines += ["", "`print` is `str(graph)`; `print_text` and `parse_text` are the text format. Time a node grows a "
+                  "little with the size, as the graph leaves the caches; the work does not: `tests/unit/fx/linear_test.cpp` "
+                  "counts it.", "", "![seconds over nodes](fx-growth.svg)"]
     return "\n".join(lines) + "\n"
 
 
@@ -337,8 +326,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--match", default="", help="only cases whose name contains this, and neither memory nor growth")
     parser.add_argument("--largest", type=int, default=CURVE[-1], help="nodes of the largest graph of the growth table")
+    parser.add_argument("--binary", type=Path, default=ROOT / "build" / "bench" / "bin" / "fxjit_bench",
+                        help="the C++ benchmarks, by default those of preset bench")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks-fx.md and docs/fx-growth.svg")
     args = parser.parse_args()
+    if args.write and (args.match or not args.binary.exists()):
+        parser.error(f"--write needs all rows: no --match, and {args.binary}")
     import fxjit.fx
 
     rows = []
@@ -346,12 +339,13 @@ def main():
         if args.match in case.name:
             print(f"{case.name} ...", file=sys.stderr, flush=True)
             rows.append((case, measure(case, (torch.fx, fxjit.fx))))
-    memory, found, sizes = None, None, [n for n in CURVE if n <= args.largest]
+    memory, cpp, found, sizes = None, None, None, [n for n in CURVE if n <= args.largest]
     if not args.match:
         print("memory, growth ...", file=sys.stderr, flush=True)
         memory = [bytes_per_node(name) for name in ("torch.fx", "fxjit.fx")]
+        cpp = cpp_seconds(args.binary)
         found = curve(fxjit.fx, sizes)
-    text = report(rows, memory, found, sizes)
+    text = report(rows, memory, cpp, found, sizes)
     print(text)
     if args.write:
         (ROOT / "docs" / "benchmarks-fx.md").write_text(text)

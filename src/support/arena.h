@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -47,15 +46,16 @@ class Arena {
   // tracing.
   static constexpr size_t kHuge = size_t{2} << 20;
 
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
+  struct Delete {
+    std::align_val_t alignment;
+    void operator()(char* p) const { ::operator delete(p, alignment); }
   };
-  using Chunk = std::unique_ptr<char[], Free>;
+  using Chunk = std::unique_ptr<char[], Delete>;
 
   static Chunk make_chunk(size_t size) {
     const bool huge = size % kHuge == 0;
-    Chunk chunk(static_cast<char*>(huge ? std::aligned_alloc(kHuge, size) : std::malloc(size)));
-    if (!chunk) throw std::bad_alloc();
+    const std::align_val_t alignment{huge ? kHuge : alignof(std::max_align_t)};
+    Chunk chunk(static_cast<char*>(::operator new(size, alignment)), Delete{alignment});
 #if defined(__linux__)
     if (huge) madvise(chunk.get(), size, MADV_HUGEPAGE);  // a wish: nothing depends on it
 #endif

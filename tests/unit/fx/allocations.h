@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "fx_test_util.h"
+
 namespace fxjit::fx::test {
 
 struct Allocations {

@@ -111,7 +111,7 @@ TEST(Naming, AnAssignedNameIsTakenAndLintedByItsText) {
   EXPECT_EQ(g.create_name("b_7"), "b_1");
   EXPECT_EQ(g.create_name("a_3"), "a_4");  // names are not given back
   nodes[0]->set_name("a_2");
-  EXPECT_EQ(error<RuntimeError>([&] { g.lint(); }), "Node redefined name a_2!");
+  EXPECT_EQ(error_of([&] { g.lint(); }), "RuntimeError: Node redefined name a_2!");
   nodes[0]->set_name("a");
   g.lint();
 }
