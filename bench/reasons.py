@@ -3,7 +3,7 @@ copy", "softmax", "compile, first kernel"."""
 
 REASONS: dict[str, str] = {
     "layer_norm": "one more sum over the row corrects the mean, so that a constant row gives zero as in eager; `hand` does "
-                  "without, and fuses weight and bias into one rounding",
+                  "without",
 }
 
 

@@ -7,8 +7,8 @@ namespace fxjit::inline v0::codegen {
 
 class Reduction {
  public:
-  // `vectors`: accumulators, U of the pass.
-  Reduction(Emission& e, int expr, int vectors);
+  // `vectors`: accumulators, U of the pass. `place`: how many reductions of the pass come before it.
+  Reduction(Emission& e, int expr, int vectors, size_t place);
 
   int expr() const { return expr_; }
   // Sums of floating numbers run in chunks whose totals are added with compensation, so that the error of a long row
@@ -34,6 +34,7 @@ class Reduction {
   bool has_nan_flag() const;
   bool is_logical() const;
   llvm::Value* combine(llvm::Value* x, llvm::Value* y) const;
+  void add_by_fma(llvm::MutableArrayRef<llvm::Value*> carried, const Vec& v, const Step& step) const;
   llvm::Type* flag_type() const;
 
   Emission& e_;
@@ -41,6 +42,7 @@ class Reduction {
   kernel::ReduceOp op_;
   DType type_;
   size_t vectors_;
+  bool by_fma_;
 };
 
 }  // namespace fxjit::inline v0::codegen

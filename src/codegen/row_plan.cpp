@@ -81,14 +81,16 @@ class Planner {
     }
   }
 
-  // Accumulators hide the latency of additions, so cheap passes want many. Longer bodies have enough to overlap with
-  // two, and a pass that stores is faster with two (RMS norm 4096 x 768: 399 us against 556 with four).
+  // Accumulators hide the latency of additions, so cheap passes want many. Longer bodies and several reductions have
+  // enough to overlap with two, and a pass that stores is faster with two (RMS norm 4096 x 768: 399 us against 556 with
+  // four).
   void choose_vectors(RowPass& pass) const {
     int cost = 0;
     for (size_t i = 0; i < k_.exprs.size(); ++i) {
       if (pass.computed[i]) cost += cost_of(k_, k_.exprs[i]);
     }
-    pass.vectors = pass.stores || cost > kCheapPass ? std::min(vectors_, 2) : vectors_;
+    const bool two_do = pass.stores || cost > kCheapPass || pass.reductions.size() > 1;
+    pass.vectors = two_do ? std::min(vectors_, 2) : vectors_;
   }
 
   // From the top, so that the largest value that an earlier pass has computed is the one kept.

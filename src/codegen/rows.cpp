@@ -75,7 +75,7 @@ class RowEmitter {
     Carried carried;
     bool cascaded = false;
     for (int id : pass.reductions) {
-      reductions.emplace_back(e_, id, pass.vectors);
+      reductions.emplace_back(e_, id, pass.vectors, reductions.size());
       reductions.back().start(carried);
       cascaded |= reductions.back().is_cascaded();
     }

@@ -84,11 +84,8 @@ Schedule choose_schedule(const kernel::Kernel& k, const ScheduleOptions& options
     s.block = 1024;
     return s;
   }
-  int cost = 0, reductions = 0;
-  for (const Expr& e : k.exprs) {
-    cost += cost_of(k, e);
-    reductions += e.kind == ExprKind::Reduce;
-  }
+  int cost = 0;
+  for (const Expr& e : k.exprs) cost += cost_of(k, e);
   // 4 vectors cover the latency of an fma chain; larger bodies do it with less, and their code is what costs.
   // Where nothing but the end of the tensor ends the loop, 6 do better still (exp and gelu by 9 %, 16 KB of registers
   // allowing): its step of 96 elements would leave tails in shorter axes.
@@ -100,7 +97,6 @@ Schedule choose_schedule(const kernel::Kernel& k, const ScheduleOptions& options
   if (options.registers < 16 && !k.has_reduction()) s.vectors = std::min(s.vectors, 2);
   if (has_wide_values(k)) s.vectors = std::max(1, s.vectors / 2);
   if (has_strided_access(k)) s.vectors = 1;
-  if (reductions > 2) s.vectors = std::min(s.vectors, 2);
   s.nontemporal = options.nontemporal && !has_strided_access(k);
   return s;
 }

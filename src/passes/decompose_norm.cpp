@@ -36,10 +36,14 @@ Normalized normalize(const Node& n, TypedBuilder& build) {
   Node* mean = build.add(first, rest);
   Node* var = build.sub(build.mean(build.mul(rough, rough), dims), build.mul(rest, rest));
   Node* rstd = build.rsqrt(build.add(var, n.arg(4)));
-  Node* d = build.sub(x, mean);
-  Node* y = build.mul(d, rstd);
-  if (Node* w = n.arg(2).node_or_null()) y = build.mul(y, build.cast(w, DType::Float32));
-  if (Node* b = n.arg(3).node_or_null()) y = build.add(y, build.cast(b, DType::Float32));
+  Node* y = build.mul(build.sub(x, mean), rstd);
+  Node* w = n.arg(2).is_node() ? build.cast(n.arg(2).as_node(), DType::Float32) : nullptr;
+  Node* b = n.arg(3).is_node() ? build.cast(n.arg(3).as_node(), DType::Float32) : nullptr;
+  if (w && b) {
+    y = build.call("aten::addcmul", {b, y, w, 1});  // one rounding for both
+  } else if (w || b) {
+    y = w ? build.mul(y, w) : build.add(y, b);
+  }
   return {y, mean, rstd};
 }
 

@@ -156,6 +156,37 @@ TEST(Rows, InfinitiesSurviveTheCascade) {
   }
 }
 
+// The second goes by fused multiply-additions, for the sake of the other unit.
+TEST(Rows, TwoSumsOfOnePassRoundAlike) {
+  const kernel::Kernel k = kernel::parse(R"(kernel
+  axes parallel, reduction
+  b0 = in f32 [any, unit]
+  b1 = in f32 [any, unit]
+  b2 = out f32 [unit, zero]
+  b3 = out f32 [unit, zero]
+  %0 = load b0 : f32
+  %1 = load b1 : f32
+  %2 = reduce sum %0 : f32
+  %3 = reduce sum %1 : f32
+  store b2, %2
+  store b3, %3
+)");
+  for (const jit::CpuTarget* target : targets()) {
+    const Compiled compiled = compile(k, *target);
+    EXPECT_NE(emit_text(k, *target, compiled.schedule).find("llvm.fma"), std::string::npos);
+    for (int64_t n : {1, 15, 16, 31, 33, 768, 5000}) {
+      std::vector<float> x(n);
+      for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(std::sin(i) * std::exp(i % 40 - 20));
+      float sums[2] = {};
+      for (float special : {x[n / 2], -0.0f, INFINITY, 3e38f}) {
+        x[n / 2] = special;
+        run(compiled, {x.data(), x.data(), &sums[0], &sums[1]}, {1, n}, {n, 1, n, 1, 1, 0, 1, 0});
+        EXPECT_EQ(std::bit_cast<uint32_t>(sums[0]), std::bit_cast<uint32_t>(sums[1])) << n << ' ' << target->name;
+      }
+    }
+  }
+}
+
 TEST(Rows, MaxAndMinPropagateNaNFromAnywhere) {
   for (const char* op : {"max", "min"}) {
     const kernel::Kernel k = kernel::parse(reduction_of(op, "f32", "unit"));
