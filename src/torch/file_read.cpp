@@ -8,6 +8,7 @@
 #include "fxjit/errors.h"
 #include "torch/dtype.h"
 #include "torch/method_resolver.h"
+#include "torch/saved_guards.h"
 #include "torch/saved_module.h"
 #include "torch/tensor_object.h"
 
@@ -62,9 +63,9 @@ class Reader {
   static void check_format(const Value& format) {
     if (entry_at(format, "kind", Kind::Str).as_str() != kFileKind) throw ValueError("this file holds no GraphModule");
     const int64_t version = entry_at(format, "version", Kind::Int).as_int();
-    if (version == kFileVersion) return;
+    if (version == kFileVersion || version == kFileVersionWithGuards) return;
     throw ValueError("format " + std::to_string(version) + ": this version of fxjit reads " +
-                     std::to_string(kFileVersion));
+                     std::to_string(kFileVersion) + " and " + std::to_string(kFileVersionWithGuards));
   }
 
   void read_tensors() {
@@ -153,6 +154,7 @@ class Reader {
     if (!graph) return module;
     const auto it = graphs_.find(std::string(graph->as_str()));
     if (it == graphs_.end()) throw ValueError("there is no graph " + graph->repr());
+    if (const Value* guards = entry.find(Value("guards"))) add_guards(*it->second, *guards);
     return fx::GraphModule::adopt(module, it->second, std::string(entry_at(entry, "class", Kind::Str).as_str()));
   }
 

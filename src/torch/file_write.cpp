@@ -5,6 +5,7 @@
 
 #include "fxjit/errors.h"
 #include "torch/dtype.h"
+#include "torch/saved_guards.h"
 #include "torch/saved_module.h"
 #include "torch/tensor_object.h"
 
@@ -71,6 +72,7 @@ class Writer {
         {"modules", Value::dict(modules)},
         {"plain", saved ? entry_at(saved->entry(), "plain", fx::ArgumentKind::Dict) : Value::dict({})}};
     if (gm) {
+      if (has_guards(gm->graph())) throw ValueError("a graph with guards of its trace is written by Python only");
       const std::string name = std::to_string(graphs_.size());
       graphs_.emplace_back(name, gm->graph_ptr());
       entry.push_back({"graph", name});

@@ -13,7 +13,7 @@
 namespace fxjit::inline v0::torch_ {
 
 inline constexpr std::string_view kFileKind = "fxjit.GraphModule";
-inline constexpr int64_t kFileVersion = 1;
+inline constexpr int64_t kFileVersion = 1, kFileVersionWithGuards = 2;
 
 // A module of a file: its attributes, and the rest of what the file says of it, which is written back.
 class SavedModule final : public fx::BasicModule {

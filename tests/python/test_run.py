@@ -97,6 +97,34 @@ def test_a_file_of_python_runs_without_python_and_comes_back(tmp_path):
     assert str(new.layers) == str(gm.layers)
 
 
+class Decided(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3))
+
+    def forward(self, x):
+        if x.shape[0] > 3 and self.weight.size(0) == 3 and x.dtype == torch.float32 and not x.size(1) % 3:
+            return x * self.weight
+        return x
+
+
+@pytest.mark.parametrize("given, fits", [("f32[4, 3]", True), ("f32[9, 3]", True), ("f32[2, 3]", False), ("f64[4, 3]", False)])
+def test_guards_of_a_saved_graph_are_checked(given, fits, tmp_path):
+    fx.save(fx.symbolic_trace(Decided(), example_inputs=(torch.randn(4, 3),)), tmp_path / "python.fx")
+    result = tool("fxjit-run", f"--input={given}", tmp_path / "python.fx")
+    assert (result.returncode == 0) == fits, result.stderr
+    assert ("does not fit the graph, which was traced with x = float32[4, 3]" in result.stderr) == (not fits)
+
+
+def test_guards_without_a_meaning_in_cpp_do_not_hold(tmp_path):
+    fx.save(fx.symbolic_trace(lambda x: x * 2 if x.device.type == "cpu" else x, example_inputs=(torch.ones(2),)),
+            tmp_path / "python.fx")
+    result = tool("fxjit-run", "--input=f32[2]", tmp_path / "python.fx")
+    assert result.returncode == 4 and "cannot be checked" in result.stderr
+    result = tool("fxjit-run", "--input=f32[2]", f"--save={tmp_path / 'native.fx'}", tmp_path / "python.fx")
+    assert result.returncode and not (tmp_path / "native.fx").exists()
+
+
 def test_damaged_files_are_refused(tmp_path):
     fx.save(fx.symbolic_trace(Net().eval()), tmp_path / "python.fx")
     data = (tmp_path / "python.fx").read_bytes()
