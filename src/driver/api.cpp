@@ -1,3 +1,4 @@
+#include "driver/background.h"
 #include "driver/example_front.h"
 #include "driver/graph_front.h"
 #include "fxjit/compile.h"
@@ -25,8 +26,15 @@ fx::Value CompiledFunction::call_values(std::span<const fx::Value> args, const f
   return front_->call_values(args, kwargs);
 }
 
-driver::Report CompiledFunction::explain() const { return front_->report(); }
-std::string CompiledFunction::code() const { return front_->code(); }
+// What is shown is complete: what is being compiled in the background belongs to it.
+driver::Report CompiledFunction::explain() const {
+  driver::drain_background();
+  return front_->report();
+}
+std::string CompiledFunction::code() const {
+  driver::drain_background();
+  return front_->code();
+}
 void CompiledFunction::reset() const { front_->reset(); }
 
 std::shared_ptr<driver::Front> detail::make_front(std::unique_ptr<ExampleSource> source, Options options) {

@@ -72,6 +72,10 @@ Miss decide_miss(Function& function, std::span<const at::Tensor> inputs, const c
     run_uncompiled(function, uncompiled_form, kGradReason);
     return Miss::Uncompiled;
   }
+  if (function.is_compiling()) {
+    function.count_generic_call();
+    return Miss::Uncompiled;
+  }
   if (function.wants_recording(inputs)) return Miss::Record;
   run_uncompiled(function, uncompiled_form, "");
   return Miss::Uncompiled;

@@ -1,7 +1,10 @@
 #include "driver/function.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
+#include "driver/background.h"
 #include "driver/signature.h"
 #include "driver/specialisation.h"
 #include "passes/pass.h"
@@ -108,6 +111,17 @@ void Function::fail(uint64_t signature, const std::string& reason) {
   std::lock_guard lock(mutex_);
   failed_.push_back(signature);
   note_locked({"", "generic form", reason});
+}
+
+bool Function::is_compiling() const { return options_.background && compiling_ == ::getpid(); }
+
+bool Function::begin_compiling() {
+  const pid_t self = ::getpid();
+  return compiling_.exchange(self) != self;
+}
+
+void Function::wait() const {
+  if (options_.background) drain_background();
 }
 
 Report Function::report() const {

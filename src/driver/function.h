@@ -7,10 +7,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +66,11 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
 
   // Whether a miss with these inputs is worth a recording; if not the reason is in the report (once).
   bool wants_recording(std::span<const at::Tensor> inputs);
+  // Whether a record is being compiled in the background: calls that no specialisation covers run uncompiled until
+  // then, which is no fallback.
+  bool is_compiling() const;
+  // Waits for what is being compiled in the background. Not to be called with the GIL held.
+  void wait() const;
   // Adds to the report why a call went elsewhere; each reason once.
   void note_fallback(const std::string& node, const std::string& target, const std::string& reason);
   void count_generic_call() { generic_calls_.fetch_add(1, std::memory_order_relaxed); }
@@ -80,6 +87,8 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
   void publish(SpecialisationPtr s);
   void promote(const SpecialisationPtr& s);
   void fail(uint64_t signature, const std::string& reason);
+  bool begin_compiling();  // false: a thread was first
+  void end_compiling() { compiling_ = 0; }
   void note_locked(CallReport note);
 
   // Beyond this many times max_specialisations compilations, inputs change faster than compiling pays.
@@ -92,7 +101,8 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
   std::atomic<size_t> max_results_{0};
   std::atomic<int64_t> generic_calls_{0}, recorded_calls_{0};
   std::atomic<uint64_t> clock_{0};
-  mutable std::mutex mutex_;  // the rest
+  std::atomic<pid_t> compiling_{0};  // the process that does so: the child of a fork never sees its parent's end
+  mutable std::mutex mutex_;         // the rest
   std::vector<uint64_t> failed_;
   size_t compiled_ = 0;
   Report report_;
@@ -126,13 +136,15 @@ class FXJIT_API Recording {
   // The record cannot be compiled; the first reason counts.
   void refuse(std::string reason);
 
-  // Stops recording and compiles. `outputs` are the result's tensors, `structure` its shape with Int leaves that index
-  // them; other leaves are constants. Never throws for what it cannot compile: that is noted in the report, unless the
-  // option `strict` is set (RuntimeError with the reason).
+  // Stops recording and compiles, with the option `background` on another thread. `outputs` are the result's tensors,
+  // `structure` its shape with Int leaves that index them; other leaves are constants. Never throws for what it cannot
+  // compile: that is noted in the report, unless the option `strict` is set (RuntimeError with the reason).
   void finish(std::vector<at::Tensor> outputs, fx::Value structure);
 
  private:
+  struct Task;
   struct Impl;
+  static std::optional<std::string> reason_against(Task& task);
   std::unique_ptr<Impl> impl_;
 };
 

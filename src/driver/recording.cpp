@@ -1,11 +1,13 @@
 #include <bit>
 
+#include "driver/background.h"
 #include "driver/compile.h"
 #include "driver/function.h"
 #include "driver/signature.h"
 #include "driver/size_blind.h"
 #include "passes/infer.h"
 #include "support/fault.h"
+#include "support/log.h"
 #include "torch/import_record.h"
 #include "torch/recorder.h"
 
@@ -16,6 +18,31 @@ namespace {
 bool has_row(std::string_view schema) { return passes::has_rule(schema); }
 
 }  // namespace
+
+// A record on its way to a specialisation, without the recorded call's tensors.
+struct Recording::Task {
+  std::shared_ptr<Function> function;
+  CompileRequest request;
+  std::vector<std::string> scopes;
+  fx::Value structure;
+  torch_::TypedProgram program;
+
+  // Failure with the reason where it cannot be compiled; RuntimeError where the option `strict` forbids the outcome.
+  Result<void> run() {
+    auto s = compile(std::move(program), std::move(request));
+    if (!s) return s.failure();
+    Specialisation& made = **s;
+    if (function->options().strict && !made.report.aten_calls.empty()) {
+      const CallReport& call = made.report.aten_calls.front();
+      throw RuntimeError("strict: " + call.node + " (" + call.target + ") would be an ATen call" +
+                         (call.reason.empty() ? "" : ": " + call.reason));
+    }
+    made.structure = std::move(structure);
+    made.report.scope_names = std::move(scopes);
+    function->publish(*std::move(s));
+    return {};
+  }
+};
 
 struct Recording::Impl {
   std::shared_ptr<Function> function;
@@ -61,7 +88,7 @@ struct Recording::Impl {
     }
   }
 
-  Result<SpecialisationPtr> compile_record(std::span<const at::Tensor> outputs, const fx::Value& structure) {
+  Result<Task> import(std::span<const at::Tensor> outputs, fx::Value structure) {
     if (failure) std::rethrow_exception(failure);
     recorder.check();
     if (!refusal.empty()) return Failure{refusal};
@@ -76,12 +103,7 @@ struct Recording::Impl {
     auto program = torch_::import_record(recorder, outputs, import);
     if (!program) return Failure{name_scope(program.reason())};
     request.times.add("import", import_timer.milliseconds());
-    auto s = compile(*std::move(program), std::move(request));
-    if (s) {
-      (*s)->structure = structure;
-      (*s)->report.scope_names = scopes;
-    }
-    return s;
+    return Task{function, std::move(request), std::move(scopes), std::move(structure), *std::move(program)};
   }
 
   // Reasons speak of scopes by number; the user knows nodes by name.
@@ -132,25 +154,40 @@ void Recording::finish(std::vector<at::Tensor> outputs, fx::Value structure) {
   r.on.reset();
   r.request.times.add("record", r.timer.milliseconds());
   r.function->recorded_calls_.fetch_add(1, std::memory_order_relaxed);
-  const bool strict = r.function->options().strict;
+  const Options& options = r.options();
+  std::shared_ptr<void> compiling;  // what it stands for ends with its last holder
+  if (options.background) {
+    if (!r.function->begin_compiling()) return;  // another thread's record is compiled first
+    compiling.reset(static_cast<void*>(nullptr), [function = r.function](void*) { function->end_compiling(); });
+  }
   std::string reason;
   try {
-    auto s = r.compile_record(outputs, structure);
-    if (s) {
-      if (strict && !(*s)->report.aten_calls.empty()) {
-        const CallReport& call = (*s)->report.aten_calls.front();
-        throw RuntimeError("strict: " + call.node + " (" + call.target + ") would be an ATen call" +
-                           (call.reason.empty() ? "" : ": " + call.reason));
-      }
-      r.function->publish(*std::move(s));
+    Result<Task> task = r.import(outputs, std::move(structure));
+    if (task && options.background) {
+      run_in_background([task = std::make_shared<Task>(*std::move(task)), compiling, signature = r.signature] {
+        if (auto why = reason_against(*task)) task->function->fail(signature, *why);
+      });
       return;
     }
-    reason = s.reason();
+    Result<void> done = task ? task->run() : task.failure();
+    if (done) return;
+    reason = done.reason();
   } catch (const std::exception&) {
-    reason = support::absorb_fault(r.options());
+    reason = support::absorb_fault(options);
   }
   r.function->fail(r.signature, reason);
-  if (strict) throw RuntimeError("strict: the call cannot be compiled: " + reason);
+  if (options.strict) throw RuntimeError("strict: the call cannot be compiled: " + reason);
+}
+
+// In the background nobody is there to catch: what would be raised is a reason for later calls.
+std::optional<std::string> Recording::reason_against(Task& task) {
+  try {
+    const Result<void> done = task.run();
+    return done ? std::nullopt : std::optional(done.reason());
+  } catch (const std::exception& e) {
+    support::log(support::parse_log_level(task.function->options().log), support::LogLevel::Error, e.what());
+    return support::concat("internal error: ", e.what());
+  }
 }
 
 }  // namespace fxjit::inline v0::driver

@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "codegen/forward/forward_plan.h"
+#include "driver/background.h"
 #include "fxjit/errors.h"
 #include "jit/forward_jit.h"
 #include "python/fx_objects.h"
@@ -126,7 +127,14 @@ nb::dict specialisation_report(const driver::SpecialisationReport& s) {
   return d;
 }
 
+// For what is shown: nothing is left that is being compiled in the background.
+void wait_for(const driver::Function& f) {
+  nb::gil_scoped_release no_gil;
+  f.wait();
+}
+
 nb::dict report_dict(const driver::Function& f) {
+  wait_for(f);
   driver::Report r = f.report();
   nb::dict d;
   nb::list specialisations;
@@ -146,11 +154,19 @@ void bind_function(nb::module_& m) {
       .def("count_generic_call", &Function::count_generic_call)
       .def("set_capture", &Function::set_capture)
       .def("report", &report_dict)
-      .def("code", &Function::code)
+      .def("is_compiling", &Function::is_compiling)
+      .def("code",
+           [](const Function& f) {
+             wait_for(f);
+             return f.code();
+           })
       .def("reset", &Function::reset);
   m.def("make_function", [](nb::dict options, std::vector<std::string> names, size_t attributes, size_t numbers) {
     return std::make_shared<Function>(options_of(options), Function::Inputs{std::move(names), attributes, numbers});
   });
+  // A job may need the GIL, which is gone after the interpreter's end.
+  m.def("stop_background", &driver::stop_background, nb::call_guard<nb::gil_scoped_release>());
+  nb::module_::import_("atexit").attr("register")(m.attr("stop_background"));
   m.def(
       "check_options", [](nb::dict options) { Function(options_of(options), {}); },
       "Raises TypeError for an unknown option, ValueError for a value that does not fit.");

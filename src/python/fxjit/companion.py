@@ -264,6 +264,7 @@ class Companion:
 
     def run(self, variant, leaves):
         inputs, numbers = variant.inputs(leaves), variant.numbers(leaves)
+        compiling = False  # in the background
         function, values = variant.function, [leaves[i] for i in variant.captured.values]
         if not all(is_plain_tensor(x) for x in inputs):
             function.note_fallback("", "generic form", "an attribute is no plain tensor")
@@ -275,10 +276,11 @@ class Companion:
             result = _C.try_call(function, inputs, numbers)
             if result is not NotImplemented:
                 return result
-            if function.wants_recording(inputs):
+            compiling = function.is_compiling()
+            if not compiling and function.wants_recording(inputs):
                 return record(variant, inputs, numbers, values)
         function.count_generic_call()
-        if self.strict:
+        if self.strict and not compiling:
             raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
                                + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
         return variant.captured.generic(values, self.options, functools.partial(function.note_fallback, "", "interpreter"))
