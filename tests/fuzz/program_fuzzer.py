@@ -17,45 +17,14 @@ import torch
 import torch.nn.functional as F
 
 import fxjit
+from statements import COMMON, INEXACT_WRITES, PERHAPS_COPIES, RARE
 
 SIZES = [0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65]
 FLOATS = [torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTS = [torch.int64, torch.int32, torch.uint8]
+RARE_INTS = [torch.int64, torch.int16, torch.int8, torch.bool]
 LAYOUTS = ["contiguous", "contiguous", "transposed", "stepped", "shifted", "channels_last"]
-
-# (kind, text). "exact": the sequence of roundings is eager's, bit for bit. "inexact": a few units off are right.
-# "view": shares memory. "write": changes its first operand. "step": a jump in value, so its operand has to be exact.
-# Divisors stay away from 0 and arguments of exp and log from their ends: what eager does there depends on the length.
-STATEMENTS = [
-    ("exact", "{0} + {1}"), ("exact", "{0} - {1}"), ("exact", "{0} * {1}"), ("exact", "torch.add({0}, {1}, alpha=2)"),
-    ("exact", "{0} * 0.5"), ("exact", "{0} + 1"), ("exact", "2 - {0}"), ("exact", "-{0}"), ("exact", "{0}.abs()"),
-    ("exact", "torch.relu({0})"), ("exact", "{0}.clamp(-2, 3)"), ("exact", "torch.maximum({0}, {1})"),
-    ("exact", "torch.minimum({0}, {1})"), ("exact", "{0} / ({1}.abs() + 1)"), ("exact", "F.leaky_relu({0}, 0.1)"),
-    ("exact", "{0}.square()"), ("exact", "{0}.to(torch.float32)"), ("exact", "{0}.to({1}.dtype)"),
-    ("exact", "{0}.half()"), ("exact", "{0}.bfloat16()"), ("exact", "{0}.double()"), ("exact", "{0}.clone()"),
-    ("exact", "torch.ones_like({0}) + {1}"), ("exact", "{0}.contiguous()"), ("exact", "torch.cat([{0}, {1}], -1)"),
-    ("exact", "{0}.masked_fill({1} > 0, 0.25)"), ("exact", "{0}.amax(-1)"), ("exact", "{0}.amin(-1, keepdim=True)"),
-    ("inexact", "torch.sigmoid({0})"), ("inexact", "torch.tanh({0})"), ("inexact", "{0}.clamp(-4, 4).exp()"),
-    ("inexact", "({0}.abs() + 0.5).log()"), ("inexact", "({0}.abs() + 1).rsqrt()"), ("inexact", "F.gelu({0}.clamp(-9, 9))"),
-    ("inexact", "F.silu({0})"), ("inexact", "torch.sin({0}.clamp(-9, 9))"), ("inexact", "({0}.abs() + 1).sqrt()"),
-    ("inexact", "torch.erf({0})"), ("inexact", "F.softplus({0})"), ("inexact", "torch.lerp({0}, {1}, 0.3)"),
-    ("inexact", "torch.addcmul({0}, {1}, {2}, value=0.5)"), ("inexact", "{0}.sum(-1, keepdim=True)"),
-    ("inexact", "{0}.sum(-1)"), ("inexact", "{0}.mean(-1, keepdim=True)"), ("inexact", "{0}.mean((-2, -1))"),
-    ("inexact", "torch.softmax({0}, -1)"), ("inexact", "torch.log_softmax({0}, -1)"),
-    ("inexact", "F.layer_norm({0}, {0}.shape[-1:])"), ("inexact", "{0}.var(-1, keepdim=True)"),
-    ("inexact", "{0}.logsumexp(-1)"), ("inexact", "{0}.cumsum(-1)"), ("inexact", "{0} @ {1}.transpose(-2, -1)"),
-    ("step", "{0} > {1}"), ("step", "{0} == {1}"), ("step", "{0}.floor()"), ("step", "torch.where({0} > 0, {1}, {2})"),
-    ("step", "torch.where({0} > {1}, {0}, 0)"), ("step", "{0}.clamp(-9, 9).to(torch.int32)"), ("step", "{0}.round()"),
-    ("step", "{0}.argmax(-1)"), ("step", "~({0} > {1})"), ("step", "({0} > 0).any(-1)"), ("step", "{0}.bool()"),
-    ("view", "{0}.transpose(-1, -2)"), ("view", "{0}.unsqueeze(0)"), ("view", "{0}.squeeze()"), ("view", "{0}[..., 1:]"),
-    ("view", "{0}[..., ::2]"), ("view", "{0}[0]"), ("view", "{0}.select(-1, -1)"), ("view", "{0}.expand_as({1})"),
-    ("view", "{0}.flatten()"), ("view", "{0}.reshape(-1, {0}.shape[-1])"), ("view", "{0}.chunk(2, -1)[0]"),
-    ("view", "{0}.flatten(-2).view({0}.shape)"), ("view", "{0}.permute(*reversed(range({0}.dim())))"),
-    ("write", "{0}.add_({1})"), ("write", "{0}.mul_({1})"), ("write", "{0}.add_(1)"), ("write", "{0}.relu_()"),
-    ("write", "{0}.clamp_(min=-1)"), ("write", "{0}.copy_({1})"), ("write", "{0}.zero_()"), ("write", "{0}[..., 0] = 1"),
-    ("write", "{0}[..., 1:].mul_(2)"), ("write", "{0}.sigmoid_()"), ("write", "{0}.masked_fill_({1} > 0, 0)"),
-]
-
+RARE_LAYOUTS = ["expanded", "spaced_rows", "specials", "reversed"]
 
 @dataclasses.dataclass(frozen=True)
 class Input:
@@ -100,14 +69,18 @@ def build(source):
 
 def make_input(spec, shape, generator):
     """(the memory, the tensor in it)."""
-    shape = list(shape)
+    shape, full = list(shape), tuple(shape)
     layout = spec.layout if shape else "contiguous"
     if layout == "transposed" and len(shape) > 1:
         shape[-1], shape[-2] = shape[-2], shape[-1]
     elif layout == "stepped":
         shape[-1] *= 2
-    elif layout == "shifted":
+    elif layout in ("shifted", "spaced_rows"):
         shape[-1] += 1
+    elif layout == "expanded":
+        shape[0] = 1
+    elif layout == "reversed":
+        shape.reverse()
     if spec.dtype.is_floating_point:
         memory = torch.randn(shape, generator=generator).to(spec.dtype)
     else:
@@ -118,6 +91,14 @@ def make_input(spec, shape, generator):
         return memory, memory[..., ::2]
     if layout == "shifted":
         return memory, memory[..., 1:]
+    if layout == "spaced_rows":
+        return memory, memory[..., :-1]
+    if layout == "expanded":
+        return memory, memory.expand(full)
+    if layout == "reversed":
+        return memory, memory.permute(*reversed(range(len(shape))))
+    if layout == "specials" and spec.dtype.is_floating_point:
+        memory.view(-1)[::3] = torch.tensor([-0.0, 1e-40, float("inf"), float("nan")]).to(spec.dtype)[memory.numel() % 4]
     if layout == "channels_last" and len(shape) == 4:
         memory = memory.contiguous(memory_format=torch.channels_last)
     return memory, memory
@@ -151,8 +132,7 @@ def roots_of(name, statements):
     while True:
         more = {n for s in statements if s.kind == "view" for n in (s.operands[0], s.result)
                 if {s.operands[0], s.result} & group}
-        more |= {n for s in statements if s.text in ("{0}.contiguous()", "{0}.to(torch.float32)", "{0}.to({1}.dtype)",
-                                                     "{0}.half()", "{0}.bfloat16()", "{0}.double()")
+        more |= {n for s in statements if s.text in PERHAPS_COPIES
                  for n in (s.operands[0], s.result) if {s.operands[0], s.result} & group}
         if more <= group:
             return group
@@ -164,7 +144,7 @@ def inexact_names(statements):
     found = set()
     for s in statements:
         source = set(s.operands) & found
-        if s.kind == "inexact" or source or s.text == "{0}.sigmoid_()":
+        if s.kind == "inexact" or source or s.text in INEXACT_WRITES:
             found |= roots_of(s.result or s.operands[0], statements)
     return found
 
@@ -175,22 +155,26 @@ def generate(seed, length=8):
     names = ["a", "b", "c", "d"][:rank]
     sizes = tuple({n: rng.choice(SIZES[:9] if rank > 2 else SIZES) for n in names} for _ in range(2))
     main = rng.choice(FLOATS)
+    rare = seed % 2 == 1
+    statements, layouts, ints = COMMON, LAYOUTS, INTS
+    if rare:
+        statements, layouts, ints = COMMON + RARE, LAYOUTS + RARE_LAYOUTS, INTS + RARE_INTS
     inputs = {}
     for i in range(rng.randint(1, 3)):
         axes = [n if rng.random() < 0.85 else 1 for n in names][rng.choice([0, 0, 0, rng.randint(0, rank)]):]
-        dtype = main if rng.random() < 0.75 else rng.choice(FLOATS + INTS)
-        inputs[f"x{i}"] = Input(tuple(axes), dtype, rng.choice(LAYOUTS))
+        dtype = main if rng.random() < 0.75 else rng.choice(FLOATS + ints)
+        inputs[f"x{i}"] = Input(tuple(axes), dtype, rng.choice(layouts))
     program = Program(seed, inputs, sizes, (), tuple(inputs))
     alive = list(inputs)
     wanted, tries = rng.randint(1, length), 0
     while len(program.statements) < wanted and tries < 10 * length:
         tries += 1
-        kind, text = rng.choice(STATEMENTS)
+        kind, text = rng.choice(statements)
         operands = tuple(rng.choice(alive[-4:]) for _ in range(1 + ("{1}" in text) + ("{2}" in text)))
         statement = Statement(kind, text, operands, "" if kind == "write" else f"v{len(program.statements)}")
         if kind == "step" and set(operands[:2]) & inexact_names(program.statements):
             continue
-        if "masked_fill" in text and set(operands) & inexact_names(program.statements):
+        if ">" in text and set(operands) & inexact_names(program.statements):
             continue
         result = (statement.result,) if statement.result else (operands[0],)
         longer = dataclasses.replace(program, statements=program.statements + (statement,), outputs=result)
@@ -231,7 +215,7 @@ def perturbed(program, sizes, trial):
             names[s.result] = nudged(value, 4, generator) + (nudged(floor, 2, generator) - floor)
         else:
             exec(s.line(), names)
-            if "sigmoid_" in s.text:
+            if s.text in INEXACT_WRITES:
                 names[s.operands[0]].copy_(nudged(names[s.operands[0]], 4, generator))
     return [names[o] for o in program.outputs] + memories
 

@@ -17,6 +17,7 @@ _DATA_READS = frozenset("item tolist numpy __bool__ __int__ __float__ __index__ 
 _OPERATORS = frozenset(f"__{r}{name}__" for r in ("", "r", "i") for name in
                        "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split())
 _OPERATORS |= set("__neg__ __pos__ __invert__ __abs__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
+_TENSOR = torch.tensor  # while a trace runs, torch has others under the names of its factories
 _RANDOM = frozenset(getattr(torch, n) for n in "rand randn randint randperm normal".split())
 
 
@@ -57,7 +58,7 @@ class CheckedTracer(NumberAware, fx.Tracer):
             value = function(*args, **kwargs)
             if not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value)):
                 return value
-            if function is torch.tensor and not value.requires_grad:  # its data is a constant, the tensor is not
+            if function is _TENSOR and not value.requires_grad:  # its data is a constant, the tensor is not
                 return self.create_proxy("call_method", "clone", (value,), {})
             return self.create_proxy("call_function", function, args, kwargs)
         if name in _DATA_READS:
