@@ -133,15 +133,6 @@ void describe_frame(Compilation& c) {
     ++k;
   });
   c.out->results = static_cast<size_t>(k);
-  // Kernels that write an input in place: what ATen writes, ATen counts.
-  for (const codegen::SpecialisedStep& step : c.plan.steps) {
-    const kernel::KernelCall* call = codegen::kernel_call_of(*step.node);
-    for (size_t b = 0; call && b < call->buffers.size(); ++b) {
-      if (call->buffers[b].operand < 0 || !call->kernel.buffers[b].output) continue;
-      auto it = input_number.find(step.node->arg(static_cast<size_t>(call->buffers[b].operand)).as_node());
-      if (it != input_number.end()) host.mutated_inputs.push_back(it->second);
-    }
-  }
 }
 
 void link(Compilation& c) {

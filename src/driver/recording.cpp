@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "driver/background.h"
@@ -47,6 +48,7 @@ struct Recording::Task {
 struct Recording::Impl {
   std::shared_ptr<Function> function;
   std::vector<at::Tensor> inputs;
+  std::vector<bool> required_grad;  // by input, before the call
   uint64_t signature;
   CompileRequest request;
   torch_::Recorder recorder;
@@ -67,6 +69,7 @@ struct Recording::Impl {
     attempt([&] {
       support::fault_point(options(), "record");
       for (const at::Tensor& t : inputs) {
+        required_grad.push_back(t.requires_grad());
         request.key_sets.push_back(t.key_set().raw_repr());
         recorder.add_input(t);
       }
@@ -92,6 +95,7 @@ struct Recording::Impl {
     if (failure) std::rethrow_exception(failure);
     recorder.check();
     if (!refusal.empty()) return Failure{refusal};
+    if (sets_requires_grad(outputs)) return Failure{"the program sets requires_grad, which is no operation"};
     support::fault_point(options(), "import");
     support::Timer import_timer;
     torch_::ImportOptions import;
@@ -104,6 +108,16 @@ struct Recording::Impl {
     if (!program) return Failure{name_scope(program.reason())};
     request.times.add("import", import_timer.milliseconds());
     return Task{function, std::move(request), std::move(scopes), std::move(structure), *std::move(program)};
+  }
+
+  // The recorder sees operators; with none of the inputs differentiable, what else can make a result require grad?
+  bool sets_requires_grad(std::span<const at::Tensor> outputs) const {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].requires_grad() != required_grad[i]) return true;
+    return std::any_of(outputs.begin(), outputs.end(), [this](const at::Tensor& o) {
+      return o.requires_grad() &&
+             std::none_of(inputs.begin(), inputs.end(), [&o](const at::Tensor& t) { return t.is_same(o); });
+    });
   }
 
   // Reasons speak of scopes by number; the user knows nodes by name.

@@ -28,7 +28,6 @@ struct HostProgram {
   int32_t num_symbols = 0;
   // Which of forward's results are references of their own (all where empty); the others are borrowed from a slot.
   std::vector<bool> owned_results;
-  std::vector<int32_t> mutated_inputs;  // their versions are bumped when `forward` has succeeded
 };
 
 // The table of specialised programs. Slots behind the inputs own a TensorImpl each; frame->program is a HostProgram.

@@ -131,7 +131,6 @@ bool run_specialised(fxjit_specialised forward, const HostProgram& program, std:
   frame.clear();
   if (status == FXJIT_GUARD) return false;
   if (status != FXJIT_OK) raise(frame, status);
-  for (int32_t i : program.mutated_inputs) in[static_cast<size_t>(i)]->bump_version();
   return true;
 }
 

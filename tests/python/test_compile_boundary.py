@@ -97,3 +97,21 @@ def test_a_torch_size_stays_one():
     for shape, part, count, wide in calls(compiled, torch.ones(1, 3), torch.Size([2, 3])):
         assert type(shape) is torch.Size and type(part) is torch.Size and count == 6 and wide.shape == (2, 3)
     assert not compiled.explain().notes
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: x.clone().requires_grad_(), lambda x: x.detach().requires_grad_() * 2, lambda x: x.requires_grad_() * 2])
+@pytest.mark.parametrize("compiler", [fxjit.compile, fxjit.fx.symbolic_trace])
+def test_requires_grad_set_by_the_program(program, compiler):
+    compiled = compiler(program)
+    for _ in range(3):
+        ours, eager = torch.ones(3), torch.ones(3)
+        a, b = compiled(ours), program(eager)
+        assert (a.requires_grad, a.is_leaf, ours.requires_grad) == (b.requires_grad, b.is_leaf, eager.requires_grad)
+
+
+def test_a_write_counts_once():
+    compiled = fxjit.compile(lambda x: x.mul_(2))
+    x = torch.ones(3)
+    for calls_made in (1, 2, 3):
+        assert compiled(x) is x and x._version == calls_made
