@@ -43,7 +43,7 @@ TEST(Recorder, SeesOperatorsWholeAndInOrder) {
 }
 
 TEST(Recorder, CompositesWithoutARowShowTheirInterior) {
-  Recorder r({.has_row = [](std::string_view name) { return name == "aten::t" || name == "aten::relu"; }});
+  Recorder r({.has_row = [](std::string_view name) { return name == "aten::t" || name == "aten::relu"; }, .probe = {}});
   at::Tensor x = at::ones({2, 3}), w = at::ones({4, 3});
   std::string text = record({x, w}, [&] { at::matmul(x, w.t()).relu(); }, r);
   EXPECT_EQ(text, "%2 = aten::t(%1)\n%3 = aten::mm(%0, %2)\n%4 = aten::relu(%3)\n");
@@ -75,7 +75,7 @@ TEST(Recorder, ListsOfTensors) {
 TEST(Recorder, DataReadsAreObstacles) {
   for (auto read : {+[](const at::Tensor& x) { x.item(); }, +[](const at::Tensor& x) { x.is_nonzero(); },
                     +[](const at::Tensor& x) { x.equal(x); }}) {
-    Recorder r({.has_row = [](std::string_view) { return false; }});
+    Recorder r({.has_row = [](std::string_view) { return false; }, .probe = {}});
     at::Tensor x = at::ones({});
     record({x}, [&] { read(x); }, r);
     EXPECT_TRUE(r.calls()[0].flags & kDataRead);
