@@ -63,10 +63,12 @@ def module_paths(root):
     paths = {}
 
     def visit(module, path):
-        if getattr(module.named_modules, "__func__", None) is not _named_modules:  # it has its own answer
+        bound = module.named_modules
+        if getattr(bound, "__func__", None) is not _named_modules:  # it has its own answer
             found = module.named_modules(set(paths), path) if paths else module.named_modules()
             paths.update((m, name) for name, m in found)
             return
+        module = bound.__self__  # a compiled module answers with the one inside
         paths[module] = path
         prefix = f"{path}." if path else ""
         for name, child in module._modules.items():
