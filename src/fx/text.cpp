@@ -53,12 +53,29 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // The length of a list of sizes in brackets at the beginning of `s`.
 size_t sizes_length(std::string_view s, char open, char close) {
   if (s.empty() || s[0] != open) return 0;
-  size_t i = 1;
+  size_t i = 1, depth = 0;
   const auto part = [](char c) {
-    return is_letter(c) || is_digit(c) || std::string_view(", _*+-/%").find(c) != std::string_view::npos;
+    return is_letter(c) || is_digit(c) || std::string_view(", _*+-/%()").find(c) != std::string_view::npos;
   };
-  while (i < s.size() && part(s[i])) ++i;
-  return i < s.size() && s[i] == close ? i + 1 : 0;
+  for (; i < s.size(); ++i) {
+    if (depth == 0 && s[i] == close) return i + 1;
+    if (!part(s[i]) || (s[i] == ')' && depth == 0)) return 0;
+    depth += s[i] == '(';
+    depth -= s[i] == ')';
+  }
+  return 0;
+}
+
+// The length of the words behind a tensor type at the beginning of `s`.
+size_t marks_length(std::string_view s) {
+  size_t n = 0;
+  for (std::string_view mark : kTypeMarks) {
+    const std::string_view rest = s.substr(n);
+    if (!rest.starts_with(' ') || !rest.substr(1).starts_with(mark)) continue;
+    if (rest.size() > mark.size() + 1 && is_name_char(rest[mark.size() + 1])) continue;
+    n += mark.size() + 1;
+  }
+  return n;
 }
 
 }  // namespace
@@ -81,10 +98,10 @@ size_t tensor_type_length(std::string_view s) {
 #undef FXJIT_DTYPE
   const size_t sizes = known ? sizes_length(s.substr(bracket), '[', ']') : 0;
   if (sizes == 0) return 0;
-  const size_t end = bracket + sizes;
-  if (s.substr(end, 2) != " (") return end;
-  const size_t strides = sizes_length(s.substr(end + 1), '(', ')');
-  return strides ? end + 1 + strides : end;
+  size_t end = bracket + sizes;
+  const size_t strides = s.substr(end, 2) == " (" ? sizes_length(s.substr(end + 1), '(', ')') : 0;
+  if (strides) end += 1 + strides;
+  return end + marks_length(s.substr(end));
 }
 
 std::optional<Argument> named_constant(std::string_view word) {
@@ -179,6 +196,8 @@ Argument TextCodec::meta_of(const Node& n) {
 void TextCodec::set_meta(Node& n, const Argument& meta) {
   for (const DictEntry& e : meta.entries()) n.meta().set(e.key.as_str(), e.value);
 }
+
+std::string TextCodec::comment_on(const Node&) { return {}; }
 
 TextCodec& default_codec() {
   static TextCodec codec;  // has no state

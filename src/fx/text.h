@@ -16,8 +16,12 @@ bool is_name_char(char c);
 bool is_name(std::string_view s);
 bool is_key(std::string_view s);
 
-// The length of a tensor type at the beginning of `s`: "f32[4, s0]", "f32[4, 8] (1, 4)"; 0 where there is none. Such
-// annotations are strings to the graph and are written without quotes.
+// What may stand behind a tensor type, in this order: the device where it is not the CPU, requires_grad, a Python
+// number as tensor.
+inline constexpr std::string_view kTypeMarks[] = {"cuda", "meta", "other", "grad", "number"};
+
+// The length of a tensor type at the beginning of `s`: "f32[4, s0]", "f32[4, 8] (1, 4) grad"; 0 where there is none.
+// Such annotations are strings to the graph and are written without quotes.
 size_t tensor_type_length(std::string_view s);
 
 // "torch.float32", "torch.strided", "torch.channels_last" as the constant.

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "fx/text_reader.h"
+#include "fx/text_types.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::fx {
@@ -14,7 +15,9 @@ using support::concat;
 
 class Parser {
  public:
-  Parser(std::string_view text, TextCodec& codec) : in_(text), codec_(codec) {}
+  Parser(std::string_view text, TextCodec& codec) : in_(text), codec_(codec) {
+    if (ShapeEnv* shapes = codec.shapes()) types_.emplace(in_, *shapes);
+  }
 
   TextDocument document() {
     header();
@@ -27,14 +30,23 @@ class Parser {
         in_.expect('=');
         d.values.back().second = value();
         in_.end_of_line();
-      } else if (in_.take_keyword("graph")) {
+      } else if (in_.take_keyword("symbol")) {
+        types(place).symbol();
+        in_.end_of_line();
+      } else if (in_.take_keyword("guard")) {
+        types(place).guard();
+        in_.end_of_line();
+      } else {
+        typed_ = in_.take_keyword("typed");
+        if (typed_) types(place);
+        if (!in_.take_keyword("graph")) {
+          in_.fail_at(place, "expected value, symbol, guard, graph, typed graph or a line of the graph before");
+        }
         add(d.graphs, in_.peek() == '"' ? in_.quoted() : "", place);
         in_.skip_blanks();
         in_.expect(':');
         in_.end_of_line();
         d.graphs.back().second = graph();
-      } else {
-        in_.fail_at(place, "expected value, graph or a line of the graph before");
       }
     }
     return d;
@@ -72,6 +84,11 @@ class Parser {
     in_.end_of_line();
   }
 
+  TypeParser& types(size_t place) {
+    if (!types_) in_.fail_at(place, "this belongs to typed graphs, which only fxjit-opt reads");
+    return *types_;
+  }
+
   // A second section of one name is an error.
   template <class T>
   void add(std::vector<std::pair<std::string, T>>& sections, std::string name, size_t place) {
@@ -89,7 +106,7 @@ class Parser {
       if (in_.peek() == '%') {
         node(*g);
       } else if (in_.take_keyword("return")) {
-        finish(*g, Opcode::Output, "output", "output", Argument::tuple({value()}), {}, {}, in_.place());
+        finish(*g, Opcode::Output, "output", "output", Argument::tuple({value()}), {}, {}, {}, in_.place());
       } else {
         break;
       }
@@ -105,13 +122,20 @@ class Parser {
     const std::string name = in_.name("the name of a node");
     in_.skip_blanks();
     Argument type;
-    if (in_.take(':')) type = annotation();
+    TensorTypePtr tensor_type;
+    if (in_.take(':')) {
+      if (typed_) {
+        tensor_type = types_->type();
+      } else {
+        type = annotation();
+      }
+    }
     in_.expect('=');
     const auto [op, target] = callee(name);
     in_.skip_blanks();
     Argument args, kwargs;
     if (in_.take('(')) std::tie(args, kwargs) = call();
-    finish(g, op, target, name, args, kwargs, type, place);
+    finish(g, op, target, name, args, kwargs, type, std::move(tensor_type), place);
   }
 
   std::pair<Opcode, Argument> callee(const std::string& name) {
@@ -137,10 +161,11 @@ class Parser {
   }
 
   void finish(Graph& g, Opcode op, const Argument& target, const std::string& name, const Argument& args,
-              const Argument& kwargs, const Argument& type, size_t place) {
+              const Argument& kwargs, const Argument& type, TensorTypePtr tensor_type, size_t place) {
     if (nodes_.contains(name)) in_.fail_at(place, concat("there is a node %", name, " already"));
     Node* n = located(place, [&] { return g.create_node(op, target, args, kwargs, name, type); });
     if (n->name() != name) n->set_name(name);
+    n->set_tensor_type(std::move(tensor_type));
     nodes_.emplace(name, n);
     in_.skip_blanks();
     if (!in_.take('!')) return;
@@ -316,6 +341,8 @@ class Parser {
 
   TextReader in_;
   TextCodec& codec_;
+  std::optional<TypeParser> types_;
+  bool typed_ = false;                            // the graph that is read
   std::unordered_map<std::string, Node*> nodes_;  // of the graph that is read, by name
   std::unordered_map<std::string, int> section_names_;
   int depth_ = 0;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "fx/text.h"
+#include "fx/text_types.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::fx {
@@ -113,7 +113,7 @@ class Printer {
       value(n.arg(0));
     } else {
       append_name(out_, n.name());
-      annotation(n.type());
+      annotation(n);
       out_ += " = ";
       target(n);
       if (n.args().size() || n.kwargs().size()) {
@@ -123,9 +123,11 @@ class Printer {
       }
     }
     const Argument meta = codec_.meta_of(n);
-    if (meta.is_none()) return;
-    out_ += " !";
-    value(meta);
+    if (!meta.is_none()) {
+      out_ += " !";
+      value(meta);
+    }
+    if (const std::string comment = codec_.comment_on(n); !comment.empty()) out_ += "  # " + comment;
   }
 
   static bool plain_output(const Node& n) {
@@ -133,7 +135,13 @@ class Printer {
            n.args().size() == 1 && n.kwargs().size() == 0;
   }
 
-  void annotation(const Argument& type) {
+  void annotation(const Node& n) {
+    if (ShapeEnv* shapes = codec_.shapes()) {
+      if (!n.tensor_type()) return;
+      out_ += " : ";
+      return append_type(out_, *shapes, *n.tensor_type());
+    }
+    const Argument& type = n.type();
     if (type.is_none()) return;
     out_ += " : ";
     const std::string_view text = type.is_str() ? type.as_str() : std::string_view();
@@ -285,8 +293,10 @@ std::string print_text(const TextDocument& document, TextCodec* codec) {
     printer.value(value);
     out += "\n";
   }
+  const ShapeEnv* shapes = codec ? codec->shapes() : nullptr;
+  if (shapes) append_symbols(out, *shapes);
   for (const auto& [name, graph] : document.graphs) {
-    out += "graph";
+    out += shapes ? "typed graph" : "graph";
     if (!name.empty()) {
       out += ' ';
       append_quoted(out, name);
@@ -298,9 +308,9 @@ std::string print_text(const TextDocument& document, TextCodec* codec) {
 }
 
 std::string print_text(const Graph& graph, TextCodec* codec) {
-  std::string out = concat("fx ", kTextVersion, "\ngraph:\n");
-  Printer(out, codec ? *codec : default_codec()).graph(graph);
-  return out;
+  TextDocument document;
+  document.graphs.emplace_back("", GraphPtr(GraphPtr(), const_cast<Graph*>(&graph)));  // borrowed
+  return print_text(document, codec);
 }
 
 std::string print_text(const Value& value, TextCodec* codec) {

@@ -10,6 +10,7 @@
 #include "passes/functionalize.h"
 #include "passes/fuse.h"
 #include "passes/infer_types.h"
+#include "passes/typed_text.h"
 #include "support/dump.h"
 #include "support/fault.h"
 #include "support/format.h"
@@ -18,13 +19,8 @@
 namespace fxjit::inline v0::passes {
 namespace {
 
-struct Pass {
-  std::string_view name;
-  Result<bool> (*run)(PassContext&);
-};
-
 constexpr Pass kPasses[] = {
-#define FXJIT_PASS(name, what) {#name, name},
+#define FXJIT_PASS(name, what) {#name, what, name},
 #include "passes/passes.def"
 #undef FXJIT_PASS
 };
@@ -33,6 +29,14 @@ constexpr Pass kPasses[] = {
 constexpr std::string_view kNeeded = "infer_types";
 
 }  // namespace
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  for (const Pass& pass : kPasses)
+    if (pass.name == name) return &pass;
+  return nullptr;
+}
 
 void check_skips(const Options& options) {
   for (std::string_view name : support::split(options.skip, ',')) {
@@ -54,8 +58,7 @@ void check_skips(const Options& options) {
 Result<std::vector<PassTime>> run_passes(PassContext& context) {
   support::Dump dump(context.options.dump);
   auto show = [&](std::string_view after) {
-    if (dump.wants(support::DumpStage::Graph))
-      dump.write(support::DumpStage::Graph, after, print_typed(*context.graph, context.env));
+    if (dump.wants(support::DumpStage::Graph)) dump.write(support::DumpStage::Graph, after, dump_typed(context));
   };
   show("imported");
   if (context.options.verify) verify(context);

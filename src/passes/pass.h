@@ -5,6 +5,7 @@
 // TensorType; one with several is followed by _operator.getitem nodes that carry theirs.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,12 @@ bool is_call(const fx::Node& n, std::string_view schema);
 // Rules of the typed graph: lint, and a type on each node that is used as a tensor. InternalError.
 void verify(const PassContext& context);
 
-// "%mul : f32[s0, 16] = aten::mul.Tensor(%x, 2.0)", a line per node.
-std::string print_typed(const fx::Graph& graph, const ShapeEnv& env);
+// A row of passes.def.
+struct Pass {
+  std::string_view name, what;
+  Result<bool> (*run)(PassContext&);
+};
+std::span<const Pass> all_passes();
+const Pass* find_pass(std::string_view name);  // null: there is none
 
 }  // namespace fxjit::inline v0::passes

@@ -9,6 +9,7 @@ namespace {
 
 // Python's and ATen's floor division; sizes may be negative in the middle of shape arithmetic.
 int64_t floor_div(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));  // the least integer has no negative
   int64_t q = a / b;
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
@@ -25,7 +26,7 @@ int64_t apply(SymExpr::Kind kind, int64_t a, int64_t b) {
     case SymExpr::FloorDiv:
       return b == 0 ? 0 : floor_div(a, b);
     case SymExpr::Mod:
-      return b == 0 ? 0 : a - floor_div(a, b) * b;
+      return b == 0 || b == -1 ? 0 : a - floor_div(a, b) * b;
     case SymExpr::Max:
       return std::max(a, b);
   }
@@ -36,6 +37,18 @@ int64_t apply(SymExpr::Kind kind, int64_t a, int64_t b) {
 uint64_t mix(uint64_t h, uint64_t v) {
   h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
   return h * 0xff51afd7ed558ccdull;
+}
+
+// A total order by form alone, so that an expression is written in one way whatever was made before it.
+int compare(const ShapeEnv& env, Dim x, Dim y) {
+  if (x == y) return 0;
+  const SymExpr &a = env.expr(x), &b = env.expr(y);
+  // Symbols first, numbers last.
+  const auto rank = [](SymExpr::Kind kind) { return kind == SymExpr::Const ? SymExpr::Max + 1 : int{kind}; };
+  if (a.kind != b.kind) return rank(a.kind) < rank(b.kind) ? -1 : 1;
+  if (a.kind == SymExpr::Const || a.kind == SymExpr::Symbol) return a.value < b.value ? -1 : 1;
+  const int first = compare(env, a.a, b.a);
+  return first != 0 ? first : compare(env, a.b, b.b);
 }
 
 }  // namespace
@@ -71,7 +84,7 @@ Dim ShapeEnv::symbol(SymSource source, int64_t hint) {
   return d;
 }
 
-// Sums are kept as left-deep chains in order of id with the number last: (s0 + -1) + 1 is s0.
+// Sums are kept as left-deep chains in order of form with the number last: (s0 + -1) + 1 is s0.
 Dim ShapeEnv::add(Dim a, Dim b) {
   std::vector<Dim> terms;
   int64_t number = 0;
@@ -88,7 +101,7 @@ Dim ShapeEnv::add(Dim a, Dim b) {
   };
   collect(collect, a);
   collect(collect, b);
-  std::sort(terms.begin(), terms.end(), [](Dim x, Dim y) { return x.id < y.id; });
+  std::sort(terms.begin(), terms.end(), [this](Dim x, Dim y) { return compare(*this, x, y) < 0; });
   if (number != 0 || terms.empty()) terms.push_back(constant(number));
   Dim r = terms[0];
   for (size_t i = 1; i < terms.size(); ++i)
@@ -96,7 +109,7 @@ Dim ShapeEnv::add(Dim a, Dim b) {
   return r;
 }
 
-// Products are kept as left-deep chains in order of id, so that equal products are equal ids however they were made.
+// Products are kept as left-deep chains in order of form, so that equal products are equal ids however they were made.
 Dim ShapeEnv::mul(Dim a, Dim b) {
   std::vector<Dim> factors;
   int64_t scale = 1;
@@ -114,7 +127,7 @@ Dim ShapeEnv::mul(Dim a, Dim b) {
   collect(collect, a);
   collect(collect, b);
   if (scale == 0 || factors.empty()) return constant(factors.empty() ? scale : 0);
-  std::sort(factors.begin(), factors.end(), [](Dim x, Dim y) { return x.id < y.id; });
+  std::sort(factors.begin(), factors.end(), [this](Dim x, Dim y) { return compare(*this, x, y) < 0; });
   Dim r = factors[0];
   for (size_t i = 1; i < factors.size(); ++i)
     r = intern({SymExpr::Mul, 0, r, factors[i]}, apply(SymExpr::Mul, hint(r), hint(factors[i])));
@@ -143,7 +156,7 @@ Dim ShapeEnv::mod(Dim a, Dim b) {
 Dim ShapeEnv::max(Dim a, Dim b) {
   if (a == b) return a;
   if (is_const(a) && is_const(b)) return constant(std::max(expr(a).value, expr(b).value));
-  if (b.id < a.id) std::swap(a, b);
+  if (compare(*this, b, a) < 0) std::swap(a, b);
   return intern({SymExpr::Max, 0, a, b}, std::max(hint(a), hint(b)));
 }
 
@@ -162,7 +175,7 @@ void ShapeEnv::add_guard(SymGuard g) {
 bool ShapeEnv::guard_eq(Dim a, Dim b) {
   if (a == b) return true;
   if (is_const(a) && is_const(b)) return false;
-  if (b.id < a.id) std::swap(a, b);
+  if (compare(*this, b, a) < 0) std::swap(a, b);
   bool equal = hint(a) == hint(b);
   add_guard({equal ? SymGuard::Eq : SymGuard::Ne, a, b});
   return equal;

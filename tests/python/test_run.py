@@ -67,6 +67,53 @@ def test_help():
     assert tool("fxjit-opt").returncode == 2
 
 
+TYPED = """fx 1
+symbol s0 : size(0, 0) = 6
+typed graph:
+  %x : f32[s0] = placeholder
+  %exp : f32[s0] = aten::exp(%x)
+  %neg : f32[s0] = aten::neg(%x)
+  return (%exp,)
+"""
+
+
+@pytest.mark.parametrize(
+    "args, text, code, message",
+    [
+        (["--nothing"], TYPED, 2, "unknown option --nothing: there are --passes="),
+        (["--emit=graphs"], TYPED, 2, "there is no stage 'graphs': graph, fx, table, kernels, llvm, asm"),
+        (["--target=sm_10"], TYPED, 2, "there is no target 'sm_10': avx512, avx2, sm_80, sm_90"),
+        (["--passes=dce,fuze"], TYPED, 2, "there is no pass 'fuze' over a typed graph, which this text is: infer_types, canonicalize"),
+        (["--passes=fuse"], PROGRAM, 2, "there is no pass 'fuse' over a graph, which this text is: dce, cse"),
+        (["--emit=llvm"], TYPED, 1, "there are no kernels here: the pass fuse makes them"),
+        (["--passes=functionalize"], TYPED.replace("exp(", "normal_("), 1, "this in-place operator has no pure form (pass functionalize)"),
+        ([], TYPED.replace("f32[s0] =", "f32[s1] =", 1), 1, "line 4, column 12: there is no symbol s1"),
+        ([], TYPED.replace("(%exp,)", "(%exp, %y)"), 1, "line 7, column 17: there is no node %y"),
+    ],
+)
+def test_exit_codes_of_passes(args, text, code, message):
+    result = tool("fxjit-opt", *args, "-", text=text)
+    assert result.returncode == code and message in result.stderr and not result.stdout, (result.returncode, result.stderr)
+
+
+def test_passes_run_in_the_order_given():
+    once = tool("fxjit-opt", "--passes=dce", "-", text=TYPED)
+    assert once.stdout == TYPED.replace("  %neg : f32[s0] = aten::neg(%x)\n", "")
+    assert tool("fxjit-opt", "-", text=once.stdout).stdout == once.stdout
+    assert tool("fxjit-opt", "--passes=dce,functionalize,fuse", "--emit=asm", "--target=avx2", "-", text=TYPED).returncode == 0
+
+
+def test_what_a_compilation_prints_reads_back(tmp_path):
+    environment = dict(os.environ, FXJIT_DUMP="graph")
+    result = subprocess.run([BIN / "fxjit-run", "-"], input=PROGRAM, capture_output=True, text=True, timeout=120, env=environment)
+    dumps = ["fx 1\n" + part for part in result.stderr.split("fx 1\n")[1:]]
+    assert len(dumps) > 2, result.stderr
+    for dump in dumps:
+        text = dump.split("===")[0]
+        if "kernel:" not in text:
+            assert tool("fxjit-opt", "-", text=text).stdout == text
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fxjit/fx/graph.h"
+#include "fxjit/sym.h"
 
 namespace fxjit::inline v0::fx {
 
@@ -41,6 +42,11 @@ class FXJIT_API TextCodec {
   // What of a node's meta is kept: a Dict with Str keys, or None. By default all of NodeMeta's own entries.
   virtual Argument meta_of(const Node& n);
   virtual void set_meta(Node& n, const Argument& meta);
+  // Where the symbols of a typed graph's sizes are. Where it is null graphs are printed without their tensor types, and
+  // typed ones are not read.
+  virtual ShapeEnv* shapes() { return nullptr; }
+  // A comment behind the node's line; empty: none.
+  virtual std::string comment_on(const Node& n);
 };
 
 // A text holds named values and named graphs, each kind in order.

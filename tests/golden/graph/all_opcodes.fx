@@ -1,7 +1,7 @@
-# RUN: fxjit-opt --print-graph %s | FileCheck %s
-# RUN: fxjit-opt --print-graph %s | fxjit-opt --print-graph - | FileCheck %s
-# RUN: fxjit-opt --dead-code %s | FileCheck %s --check-prefix=DEAD
-# RUN: fxjit-opt --print-fx %s | FileCheck %s --check-prefix=FX
+# RUN: fxjit-opt %s | FileCheck %s
+# RUN: fxjit-opt %s | fxjit-opt - | FileCheck %s
+# RUN: fxjit-opt --passes=dce %s | FileCheck %s --check-prefix=DEAD
+# RUN: fxjit-opt --emit=fx %s | FileCheck %s --check-prefix=FX
 fx 1
 graph:
   %x : f32[4, s0] = placeholder x

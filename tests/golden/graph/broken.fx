@@ -1,4 +1,4 @@
-# RUN: not fxjit-opt --print-graph %s 2>&1 | FileCheck %s
+# RUN: not fxjit-opt %s 2>&1 | FileCheck %s
 fx 1
 graph:
   %x = placeholder

@@ -15,10 +15,12 @@ class Generator {
   size_t below(size_t n) { return random_() % n; }
 
   GraphPtr graph() {
+    static const char* const kTypes[] = {"bf16[4, s0 * 2]", "f32[(s0 + 1), max(s1, 2)] (1, (s0 // 2)) cuda grad",
+                                         "f32[2] (grad"};
     GraphPtr g = Graph::create();
     const size_t count = 1 + below(12);
     for (size_t i = 0; i < count; ++i) {
-      Argument type = below(3) ? Argument() : below(2) ? Argument("bf16[4, s0 * 2]") : value(2);
+      Argument type = below(3) ? Argument() : below(2) ? Argument(kTypes[below(3)]) : value(2);
       const auto op = static_cast<Opcode>(below(5));
       Argument target = Argument(text());
       if (op == Opcode::CallFunction) target = ObjectRef(op_of());

@@ -1,6 +1,8 @@
 // Random typed graphs through all passes: the results, the written inputs and what shares memory stay as they were.
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <map>
 #include <random>
 
 #include "evaluator.h"
@@ -194,6 +196,86 @@ TEST(PassFuzz, ResultsStay) {
   EXPECT_GT(compiled, kGraphs / 2);
   EXPECT_GT(kernels, 2 * compiled);
   EXPECT_GT(written, 5);
+}
+
+// Names by number: which one a new node gets depends on all that were ever taken.
+std::string numbered(const std::string& text) {
+  std::map<std::string, size_t> numbers;
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] != '%') continue;
+    const size_t begin = i + 1;
+    while (i + 1 < text.size() && (std::isalnum(static_cast<unsigned char>(text[i + 1])) || text[i + 1] == '_')) ++i;
+    out += std::to_string(numbers.emplace(text.substr(begin, i + 1 - begin), numbers.size()).first->second);
+  }
+  return out;
+}
+
+// What passes need is in the text: a graph that was read behaves as the one that was printed, pass by pass.
+TEST(PassFuzz, ATextIsTheGraph) {
+  int done = 0;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Program p;
+    Generator(p, static_cast<uint64_t>(seed)).run();
+    PassContext c = p.context();
+    bool refused = false;
+    for (const Pass& pass : all_passes()) {
+      const std::string before = print_typed(*c.graph, p.env, c.functional);
+      ShapeEnv env;
+      TypedText read = parse_typed(before, env);
+      ASSERT_EQ(print_typed(*read.graph, env, read.functional), before);
+      PassContext again{read.graph, env, p.options, {}, read.functional};
+      const Result<bool> x = pass.run(c), y = pass.run(again);
+      ASSERT_EQ(x.ok(), y.ok()) << before;
+      if (!x.ok()) {
+        ASSERT_EQ(x.reason(), y.reason()) << before;
+        refused = true;
+        break;
+      }
+      ASSERT_EQ(numbered(print_typed(*c.graph, p.env, c.functional)),
+                numbered(print_typed(*again.graph, env, again.functional)))
+          << pass.name << " of\n"
+          << before;
+    }
+    done += !refused;
+  }
+  EXPECT_GT(done, kGraphs / 2);
+}
+
+// Whatever the damage, the answer is a graph that prints, or a ValueError with a place.
+TEST(PassFuzz, DamagedTypedTexts) {
+  size_t refused = 0, accepted = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Program p;
+    Generator(p, seed).run();
+    const std::string good = print_typed(*p.graph, p.env);
+    std::mt19937_64 random(seed);
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      std::string text = good;
+      for (size_t n = 1 + random() % 3; n > 0; --n) {
+        const size_t at = random() % text.size();
+        const char c = "\"\\()[]{}%@!=:,.0s-\n #+*/<"[random() % 26];
+        if (random() % 2) {
+          text[at] = c;
+        } else {
+          text.erase(at, 1 + random() % 4);
+        }
+      }
+      try {
+        ShapeEnv env;
+        const TypedText read = parse_typed(text, env);
+        print_typed(*read.graph, env, read.functional);
+        ++accepted;
+      } catch (const ValueError& e) {
+        ASSERT_EQ(std::string(e.what()).rfind("fx text", 0), 0u) << e.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000u);
+  EXPECT_GT(accepted, 100u);
 }
 
 // A wrong operator in one kernel is noticed, but where what follows hides it (a comparison, a maximum).

@@ -87,19 +87,29 @@ TEST(PrintTyped, ALineANode) {
   Node* y = p.build.mul(x, 2.0);
   p.output({y, w, p.opaque(y)});
   EXPECT_EQ(p.print(),
-            "%x0 : f16[s0, s1] = placeholder\n"
-            "%x1 : f32[4, 6] (1, 4) = placeholder\n"
-            "%mul : f16[s0, s1] = aten::mul.Tensor(%x0, 2.0)\n"
-            "%opaque_negation : f16[s0, s1] = aten::opaque_negation(%mul)\n"
-            "return (%mul, %x1, %opaque_negation)\n");
+            "fx 1\n"
+            "symbol s0 : size(0, 0) = 4\n"
+            "symbol s1 : size(0, 1) = 6\n"
+            "typed graph:\n"
+            "  %x0 : f16[s0, s1] = placeholder\n"
+            "  %x1 : f32[4, 6] (1, 4) = placeholder\n"
+            "  %mul : f16[s0, s1] = aten::mul.Tensor(%x0, 2.0)\n"
+            "  %opaque_negation : f16[s0, s1] = aten::opaque_negation(%mul)\n"
+            "  return (%mul, %x1, %opaque_negation)\n");
   PassContext c = p.context();
   ASSERT_TRUE(run_passes(c).ok());
   EXPECT_EQ(p.print(),
-            "%x0 : f16[4, 6] = placeholder\n"
-            "%x1 : f32[4, 6] (1, 4) = placeholder\n"
-            "%fused_mul : f16[4, 6] = fused_mul(%x0)\n"
-            "%opaque_negation : f16[4, 6] = aten::opaque_negation(%fused_mul)\n"
-            "return (%fused_mul, %x1, %opaque_negation)\n");
+            "fx 1\n"
+            "symbol s0 : size(0, 0) = 4\n"
+            "symbol s1 : size(0, 1) = 6\n"
+            "guard s0 == 4\n"
+            "guard s1 == 6\n"
+            "typed graph:\n"
+            "  %x0 : f16[4, 6] = placeholder\n"
+            "  %x1 : f32[4, 6] (1, 4) = placeholder\n"
+            "  %fused_mul : f16[4, 6] = kernel:fused_mul(%x0)\n"
+            "  %opaque_negation : f16[4, 6] = aten::opaque_negation(%fused_mul)\n"
+            "  return (%fused_mul, %x1, %opaque_negation)\n");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "passes/pass.h"
 #include "passes/typed_builder.h"
+#include "passes/typed_text.h"
 
 namespace fxjit::inline v0::passes {
 

@@ -23,6 +23,11 @@ TEST(Sym, EqualStructureIsEqualId) {
   EXPECT_EQ(env.floordiv(env.mul(a, b), b), a);
   EXPECT_EQ(env.mod(env.mul(a, b), b), env.constant(0));
   EXPECT_EQ(env.to_string(env.add(env.constant(2), env.mul(b, a))), "(s0*s1 + 2)");
+  // The order is one of form, not of who came first.
+  Dim half = env.floordiv(a, env.constant(2));
+  Dim late = size(env, 3, 11);
+  EXPECT_EQ(env.to_string(env.mul(half, late)), "s3*(s0 // 2)");
+  EXPECT_EQ(env.to_string(env.max(env.constant(2), late)), "max(s3, 2)");
 }
 
 TEST(Sym, SizesZeroAndOneAreNumbersAndEqualHintsOneSymbol) {
