@@ -1,6 +1,8 @@
 // All that a C++ program includes: graphs and their transformation, tensors in graphs, compile().
 #pragma once
 
+#include <c10/core/GradMode.h>  // c10::NoGradGuard, around calls that are to be compiled
+
 #include "fxjit/compile.h"
 #include "fxjit/explain.h"
 #include "fxjit/fx/fx.h"

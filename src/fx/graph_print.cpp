@@ -50,15 +50,9 @@ std::string Node::format_node() const {
 }
 
 std::string Graph::to_string() const {
-  std::string body, returns;
-  for (Node* n : nodes()) {
-    body += "\n    " + n->format_node();
-    if (n->op() == Opcode::Output && !n->type().is_none()) {
-      returns = " -> " + annotation_text(n->type());
-      returns.pop_back();
-    }
-  }
-  return "graph()" + returns + ":" + body;
+  std::string text = "graph():";
+  for (Node* n : nodes()) text += "\n    " + n->format_node();
+  return text;
 }
 
 std::string Graph::format_tabular() const {

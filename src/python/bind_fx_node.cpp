@@ -123,7 +123,10 @@ void set_target(PyNode*, Node* n, PyObject* v) {
           std::string("target has type ") + Py_TYPE(v)->tp_name + " but a str or a Callable is expected");
   }
 }
-void set_args(PyNode* o, Node* n, PyObject* v) { n->set_args(from_python(v, o->graph)); }
+void set_args(PyNode* o, Node* n, PyObject* v) {
+  nb::object tuple = PyList_Check(v) ? own(PyList_AsTuple(v)) : nb::borrow(v);  // torch.fx takes a list here too
+  n->set_args(from_python(tuple.ptr(), o->graph));
+}
 void set_kwargs(PyNode* o, Node* n, PyObject* v) { n->set_kwargs(from_python(v, o->graph)); }
 void set_type(PyNode* o, Node* n, PyObject* v) { n->set_type(annotation_from_python(v, o->graph)); }
 void set_meta(PyNode*, Node* n, PyObject* v) {

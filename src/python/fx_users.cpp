@@ -81,7 +81,24 @@ PyObject* users_delegate(PyObject* o, PyObject*) {
 }
 constexpr char kKeys[] = "keys", kValues[] = "values", kItems[] = "items", kCopy[] = "copy";
 
-PyObject* users_get(PyObject*, PyObject*) { Py_RETURN_NONE; }
+PyObject* users_get(PyObject* o, PyObject* args) {
+  PyObject *key = nullptr, *fallback = Py_None;
+  if (!PyArg_ParseTuple(args, "O|O", &key, &fallback)) return nullptr;
+  int found = users_contains(o, key);
+  return found < 0 ? nullptr : Py_NewRef(found ? Py_None : fallback);
+}
+
+// What is copied or pickled is a dict.
+PyObject* users_reduce(PyObject* o, PyObject*) {
+  return guarded([&] { return Py_BuildValue("O(O)", &PyDict_Type, as_dict(o).ptr()); });
+}
+
+PyObject* users_or(PyObject* a, PyObject* b) {
+  return guarded([&] {
+    auto plain = [](PyObject* o) { return Py_TYPE(o) == state().users ? as_dict(o) : nb::borrow(o); };
+    return check(PyNumber_Or(plain(a).ptr(), plain(b).ptr()));
+  });
+}
 
 PyObject* users_reversed(PyObject* o, PyObject*) {
   return guarded([&] {
@@ -97,6 +114,7 @@ PyMethodDef users_methods[] = {
     {"items", users_delegate<kItems>, METH_NOARGS, nullptr},
     {"copy", users_delegate<kCopy>, METH_NOARGS, nullptr},
     {"get", users_get, METH_VARARGS, nullptr},
+    {"__reduce__", users_reduce, METH_NOARGS, nullptr},
     {"__reversed__", users_reversed, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -107,6 +125,7 @@ PyType_Slot users_slots[] = {
     {Py_tp_iter, reinterpret_cast<void*>(users_iter)},
     {Py_tp_repr, reinterpret_cast<void*>(users_repr)},
     {Py_tp_richcompare, reinterpret_cast<void*>(users_compare)},
+    {Py_nb_or, reinterpret_cast<void*>(users_or)},
     {Py_mp_length, reinterpret_cast<void*>(users_length)},
     {Py_mp_subscript, reinterpret_cast<void*>(users_subscript)},
     {Py_sq_contains, reinterpret_cast<void*>(users_contains)},

@@ -210,3 +210,37 @@ def test_node_copy_with_a_transform(fx):
 def test_proxies_do_not_pickle(ours):
     with pytest.raises(TypeError, match="cannot pickle"):
         pickle.dumps(ours.Proxy(ours.Graph().placeholder("x")))
+
+
+def small_graph(fx):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    total = graph.call_function(torch.add, (x, 1))
+    graph.output(total)
+    return graph, x, total
+
+
+def test_a_copied_node_lies_in_a_copy_of_its_graph(fx):
+    graph, x, total = small_graph(fx)
+    new = copy.deepcopy(total)
+    assert new is not total and new.graph is not graph and new.name == "add" and new.target is torch.add
+    assert new.args[0] is not x and new.args[0].name == "x" and new.args[0].graph is new.graph
+    assert copy.deepcopy(total.args)[0] is not x
+
+
+def test_nodes_in_a_container_stay_together_in_its_copy(fx):
+    graph, x, total = small_graph(fx)
+    new = copy.deepcopy({"total": total, "inputs": [x]})
+    assert new["total"].args[0] is new["inputs"][0]
+
+
+def test_a_graph_and_its_nodes_are_copied_into_one(ours):
+    graph, x, total = small_graph(ours)  # torch.fx copies the graph twice
+    new_graph, new_total, new_x = copy.deepcopy((graph, total, x))
+    assert list(new_graph.nodes)[:2] == [new_x, new_total]
+
+
+def test_users_are_copied_as_a_dict(fx):
+    graph, x, total = small_graph(fx)
+    assert copy.copy(x.users) == {total: None} and type(copy.copy(x.users)) is dict
+    assert [n.name for n in copy.deepcopy(x.users)] == ["add"]

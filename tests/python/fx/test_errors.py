@@ -131,6 +131,10 @@ def test_wrap_at_the_wrong_place_or_of_the_wrong_thing(fx, program):
 def test_an_unknown_name_is_refused_by_wrap_itself(ours, program):
     with pytest.raises(NameError, match="has no global 'nothing_here'"):
         program(ours, "fx.wrap('nothing_here')", "wrap_unknown")
+    with pytest.raises(NameError, match="has no global '<lambda>'"):
+        program(ours, "fx.wrap(lambda x: x)", "wrap_lambda")
+    with pytest.raises(NameError, match="has no global 'relu'"):
+        program(ours, "fx.wrap(torch.relu)", "wrap_attribute")
     program(ours, "fx.wrap('later')\ndef later(x): return x", "wrap_later")
 
 

@@ -362,3 +362,29 @@ def test_wrong_topo(fx):
     nodes[3].append(nodes[2])
     with pytest.raises(RuntimeError, match="was used before it has been defined"):
         graph.lint()
+
+
+def test_users_read_like_a_dict(fx):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    y = graph.call_function(torch.add, (x, 1))
+    assert x.users.get(y, "missing") is None
+    assert x.users.get(x, "missing") == "missing" and x.users.get(x) is None
+    assert x.users | {x: 1} == {y: None, x: 1} and y.users | x.users == {y: None}
+
+
+def test_args_given_as_a_list(fx):
+    graph = fx.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    total = graph.call_function(torch.add, (x, x))
+    graph.output(total)
+    total.args = [x, y]
+    assert list(total.args) == [x, y] and list(y.users) == [total]
+    assert fx.GraphModule({}, graph)(1, 2) == 3
+
+
+def test_names_that_modules_import_can_be_taken_from_them(fx):
+    assert fx.graph.Node is fx.interpreter.Node is fx.proxy.Node is fx.Node
+    assert fx.graph.map_arg([1, (2,)], lambda n: n) == [1, (2,)]
+    assert fx.interpreter.GraphModule is fx.GraphModule and fx.interpreter.Tracer is fx.Tracer
+    assert fx.proxy.Graph is fx.Graph

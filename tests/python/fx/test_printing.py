@@ -127,3 +127,15 @@ def test_print_readable_shows_shapes_lines_and_children(ours, capsys):
     assert "\033[34m[3, 2]\033[0m" in gm.print_readable(print_output=False, colored=True)
     list(gm.graph.nodes)[2].meta["mine"] = 7
     assert "# mine: 7" in gm.print_readable(print_output=False, additional_meta=["mine"])
+
+
+def test_the_text_of_a_graph_leaves_its_return_type_out(fx):
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    graph = fx.symbolic_trace(run).graph
+    assert str(graph).split("\n    ") == [
+        "graph():",
+        "%x : torch.Tensor [num_users=1] = placeholder[target=x]",
+        "return x",
+    ]

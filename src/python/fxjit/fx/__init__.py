@@ -15,6 +15,11 @@ from .subgraph_rewriter import replace_pattern
 from . import _pickle, _symbolic_trace, graph, graph_module, interpreter, node, operator_schemas, passes, proxy
 from . import serialization, subgraph_rewriter, traceback
 
+# torch.fx's modules have these too, because they import them, and programs take them from there.
+graph.Node, graph.map_arg = Node, map_arg
+interpreter.GraphModule, interpreter.Node, interpreter.Tracer = GraphModule, Node, Tracer
+proxy.Graph, proxy.Node = Graph, Node
+
 
 def from_exported(program):
     """A torch.export.ExportedProgram as a GraphModule; the same as GraphModule.from_torch(program)."""

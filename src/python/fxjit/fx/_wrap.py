@@ -1,6 +1,7 @@
 """wrap: functions that stay one node. Both registries count, ours and torch.fx's (torchvision registers leaves there)."""
 
 import builtins
+import dis
 import functools
 import inspect
 import math
@@ -33,15 +34,20 @@ def wrap(fn_or_name, leaf=False):
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError("wrap must be called at the top level of a module")
     scope = frame.f_globals
-    if isinstance(fn_or_name, str):
-        # A name that occurs in the module's code may be defined further down.
-        if name not in scope and not hasattr(builtins, name) and name not in frame.f_code.co_names:
-            raise NameError(f"wrap: the module {scope.get('__name__')!r} has no global {name!r}")
+    if name not in scope and not hasattr(builtins, name) and not _will_define(frame.f_code, name):
+        raise NameError(f"wrap: the module {scope.get('__name__')!r} has no global {name!r}")
     key = (id(scope), name)
     _wrapped_fns_to_patch[key] = scope
     if leaf:
         _always_leaf.add(key)
     return fn_or_name
+
+
+def _will_define(code, name):
+    """Whether a module's code assigns the name somewhere: a decorator runs before its function has its name."""
+    if name not in code.co_names:
+        return False
+    return any(i.opname in ("STORE_NAME", "STORE_GLOBAL") and i.argval == name for i in dis.get_instructions(code))
 
 
 def _registered(fn, keys):

@@ -59,7 +59,9 @@ def _normalized_arguments(self, root, arg_types=None, kwarg_types=None, normaliz
 
 def _deepcopy(self, memo):
     """The counterpart in a copy of the whole graph: a node alone is nothing."""
-    copy.deepcopy(self.graph, memo)  # fills memo with the nodes
+    graph = copy.deepcopy(self.graph, memo)
+    if self not in memo:  # the memo was empty then, which Graph leaves as it is
+        memo.update(zip(self.graph.nodes, graph.nodes))
     if self not in memo:
         raise TypeError(f"node {self} was erased from its graph: it has no counterpart in a copy")
     return memo[self]
