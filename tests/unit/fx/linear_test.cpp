@@ -1,12 +1,15 @@
 // Work grows with the number of nodes and edges: shown by counting steps, not by time.
 #include <random>
 
-#include "allocations.h"
 #include "fx_test_util.h"
 #include "fxjit/fx/text.h"
+#include "tests/unit/allocations.h"
 
 namespace fxjit::fx::test {
 namespace {
+
+using fxjit::test::Allocations;
+using fxjit::test::allocations_of;
 
 GraphPtr chain(size_t n) {
   GraphPtr g = Graph::create();

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "evaluator.h"
 #include "kernel/kernel_call.h"
 #include "passes/decompose.h"
+#include "tests/unit/allocations.h"
 
 namespace fxjit::inline v0::passes {
 namespace {
@@ -234,8 +233,8 @@ TEST(Fuse, HalfTypesRoundAfterEachOperator) {
   }
 }
 
-// A graph of many small layers: time must not grow with the square of the nodes.
-double fuse_seconds(int layers, size_t* kernels) {
+// Fuses a graph of many small layers.
+test::Allocations fuse_layers(int layers) {
   Program p;
   Node* x = p.f32({8, 16});
   Node* w = p.f32({16, 16});
@@ -247,22 +246,17 @@ double fuse_seconds(int layers, size_t* kernels) {
   }
   p.output({x});
   PassContext c = p.context();
-  auto start = std::chrono::steady_clock::now();
-  run_fuse(c);
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  *kernels = p.kernels();
-  return seconds;
+  const test::Allocations made = test::allocations_of([&] { run_fuse(c); });
+  EXPECT_EQ(p.kernels(), static_cast<size_t>(layers));
+  return made;
 }
 
-TEST(Fuse, TimeGrowsWithTheNodes) {
-  size_t few = 0, many = 0;
-  double small = 1e9;
-  for (int i = 0; i < 3; ++i) small = std::min(small, fuse_seconds(60, &few));
-  double large = 1e9;
-  for (int i = 0; i < 3; ++i) large = std::min(large, fuse_seconds(480, &many));
-  EXPECT_EQ(few, 60u);
-  EXPECT_EQ(many, 480u);
-  EXPECT_LT(large, 24 * small) << small << " s for 480 nodes, " << large << " s for 3840";
+// Eight times the layers, eight times the allocations and bytes: sets of nodes for each node would show here.
+TEST(Fuse, WorkGrowsWithTheNodes) {
+  const test::Allocations small = fuse_layers(60), large = fuse_layers(480);
+  EXPECT_GT(small.count, 60u);
+  EXPECT_LT(large.count, 9 * small.count);
+  EXPECT_LT(large.bytes, 10 * small.bytes);
 }
 
 }  // namespace

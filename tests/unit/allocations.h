@@ -3,9 +3,7 @@
 
 #include <cstdint>
 
-#include "fx_test_util.h"
-
-namespace fxjit::fx::test {
+namespace fxjit::test {
 
 struct Allocations {
   uint64_t count = 0, bytes = 0;
@@ -22,4 +20,4 @@ Allocations allocations_of(F&& action) {
   return {after.count - before.count, after.bytes - before.bytes};
 }
 
-}  // namespace fxjit::fx::test
+}  // namespace fxjit::test

@@ -1,9 +1,9 @@
-#include "allocations.h"
+#include "tests/unit/allocations.h"
 
 #include <cstdlib>
 #include <new>
 
-namespace fxjit::fx::test {
+namespace fxjit::test {
 
 static thread_local Allocations so_far;
 
@@ -13,17 +13,17 @@ static void count_allocation(size_t bytes) {
   so_far.bytes += bytes;
 }
 
-}  // namespace fxjit::fx::test
+}  // namespace fxjit::test
 
 // The forms of new and delete that are not replaced call these. Not inlined: a compiler that sees through one of a pair
 // takes it for a mistake.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  fxjit::fx::test::count_allocation(bytes);
+  fxjit::test::count_allocation(bytes);
   if (void* p = std::malloc(bytes ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  fxjit::fx::test::count_allocation(bytes);
+  fxjit::test::count_allocation(bytes);
   const auto a = static_cast<std::size_t>(alignment);
   if (void* p = std::aligned_alloc(a, (bytes + a - 1) / a * a)) return p;
   throw std::bad_alloc();
