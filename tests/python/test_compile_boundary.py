@@ -37,6 +37,29 @@ def test_writes_to_a_made_tensor_do_not_pile_up():
         assert torch.equal(out[0], torch.tensor([5.0, 1, 1])) and torch.equal(out[1], torch.ones(3))
 
 
+@pytest.mark.parametrize("make", [
+    lambda: torch.Tensor([1, 2]), lambda: torch.FloatTensor([1, 2]), lambda: torch.Tensor(2).fill_(1),
+    lambda: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(HELD.clone()))])
+def test_what_is_made_unseen_is_no_constant_of_the_graph(make):
+    compiled = fxjit.compile(lambda x: make().add_(x))
+    for out in calls(compiled, torch.ones(2)):
+        assert torch.equal(out, make() + 1)
+
+
+HELD = torch.ones(2)
+
+
+@pytest.mark.parametrize("read", [lambda: HELD, lambda: HELD[None].T[:, 0], lambda: HELD.detach(), lambda: TABLE["a"][0]])
+def test_what_the_program_finds_elsewhere_compiles(read):
+    compiled = fxjit.compile(lambda x: read() + x)
+    for out in calls(compiled, torch.ones(2)):
+        assert torch.equal(out, torch.full((2,), 2.0))
+    assert compiled.explain().specialisations
+
+
+TABLE = {"a": [torch.ones(2)]}
+
+
 def test_tensors_made_of_numbers_follow_the_default_dtype():
     compiled = fxjit.compile(lambda x: (torch.tensor(1.5) * x, torch.ones(2) + x))
     x = torch.ones(2, dtype=torch.int64)

@@ -141,6 +141,7 @@ def capture(target, spec, leaves, varying=frozenset()) -> Capture:
     try:
         with unsampled_randomness_raises(), watcher:
             graph = tracer.trace(root, example_inputs=examples)
+        tracer.check_constants()
         if varying:
             _check_number_tests(watcher.functions)
         if what := next(filter(None, (g.changed() for g in before + state)), None):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from torch.utils import _pytree as pytree
 
@@ -21,6 +23,11 @@ _TENSOR = torch.tensor  # while a trace runs, torch has others under the names o
 _RANDOM = frozenset(getattr(torch, n) for n in "rand randn randint randperm normal".split())
 
 
+def holders(value):
+    """(references to the tensor, those to its memory)"""
+    return sys.getrefcount(value), torch._C._storage_Use_Count(value.untyped_storage()._cdata)
+
+
 class CheckedTracer(NumberAware, fx.Tracer):
     proxy_buffer_attributes = True
 
@@ -28,6 +35,7 @@ class CheckedTracer(NumberAware, fx.Tracer):
         super().__init__()
         self.modules: list[torch.nn.Module] = []
         self.number_types, self.numbers = number_types, {}  # by name of the placeholder; by node
+        self.renewed: list[torch.Tensor] = []  # the program makes them, and the graph copies of them
 
     def proxy(self, node):
         if node.op == "placeholder" and node.target in self.number_types:
@@ -59,6 +67,7 @@ class CheckedTracer(NumberAware, fx.Tracer):
             if not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value)):
                 return value
             if function is _TENSOR and not value.requires_grad:  # its data is a constant, the tensor is not
+                self.renewed.append(value)
                 return self.create_proxy("call_method", "clone", (value,), {})
             return self.create_proxy("call_function", function, args, kwargs)
         if name in _DATA_READS:
@@ -70,6 +79,28 @@ class CheckedTracer(NumberAware, fx.Tracer):
         if torch.overrides.is_tensor_method_or_property(function):
             return self.create_proxy("call_method", name, args, kwargs)
         return self.create_proxy("call_function", function, args, kwargs)
+
+    def check_constants(self):
+        """After the trace: a tensor of the graph that nothing else holds, and no view of such a one, was made by the
+        program in a way that no torch function shows (torch.Tensor([1, 2]), an extension). It would be another one at the
+        next call."""
+        renewed, alone = {id(t) for t in self.renewed}, self._holders_of_nothing()
+        for path in list(self.tensor_attrs.values()):
+            value = getattr(self.root, path, None) if path.startswith("_tensor_constant") else None
+            if type(value) is torch.Tensor and id(value) not in renewed and holders(value) == alone:
+                raise CaptureError(f"the program makes a tensor that the trace does not see being made: {value}; "
+                                   "torch.tensor and the factories are seen")
+
+    def _holders_of_nothing(self):
+        """Of a constant that only the trace holds."""
+        path = "_tensor_constant_probe"
+        setattr(self.root, path, torch.empty(1))
+        self.tensor_attrs[getattr(self.root, path)] = path
+        value = getattr(self.root, path)
+        found = holders(value)
+        del self.tensor_attrs[value]
+        delattr(self.root, path)
+        return found
 
     def _may_evaluate(self, node):
         # Python code of the user's may have effects: it runs once a call, and not while shapes are looked for.
