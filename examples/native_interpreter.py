@@ -19,12 +19,11 @@ class Elementwise(torch.nn.Module):
 
 
 class Native(torch.nn.Module):
-    """Holds the traced module, whose parameters stay this module's, and its compiled form."""
+    """Holds the compiled form of the traced module: a child like any other, with the module's parameters."""
 
     def __init__(self, module: torch.nn.Module):
         super().__init__()
-        self.module = fx.symbolic_trace(module)
-        self.compiled = fxjit.compile(self.module)
+        self.compiled = fxjit.compile(fx.symbolic_trace(module))
 
     def forward(self, *args):
         return self.compiled(*args)
@@ -35,16 +34,16 @@ def main():
     native = Native(model)
     net = torch.nn.Sequential()  # a module as any other: in containers, with parameters, under other transformations
     net.add_module("native", native)
-    print(f"{native.module.graph}\n")
+    print(f"{native.compiled.graph}\n")
     with torch.no_grad():
         for round in range(50):  # sizes vary; one specialisation serves them
             shape = (round % 7 + 2, 8)
             x, y = torch.randn(shape), torch.randn(shape)
             torch.testing.assert_close(native(x, y), model(x, y))
-        net.native.module.scale.mul_(2)  # parameters are read at each call, and are the model's own
+        net.native.compiled.scale.mul_(2)  # parameters are read at each call, and are the model's own
         torch.testing.assert_close(native(x, y), model(x, y))
     print(native.compiled.explain())
-    assert list(net.state_dict()) == ["native.module.scale"]
+    assert list(net.state_dict()) == ["native.compiled.scale"]
     assert native.compiled.explain().specialisations, "the graph was not compiled"
 
 

@@ -13,8 +13,6 @@ constexpr double kLog2E = 1.4426950408889634;
 // 16 bits, so that n * kLn2High is exact, and the rest.
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.428606765330187e-06;
 
-Vec f32(Builder& b, double v) { return b.constant(v, DType::Float32); }
-
 Vec clamp(Builder& b, const Vec& x, double low, double high) {
   return b.raw_max(f32(b, low), b.raw_min(f32(b, high), x));
 }

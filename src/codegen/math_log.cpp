@@ -5,8 +5,6 @@
 namespace fxjit::inline v0::codegen {
 namespace {
 
-Vec f32(Builder& b, double v) { return b.constant(v, DType::Float32); }
-
 // log(1 + f) for -0.25 <= f < 0.5, relative error below 2^-27.6 before rounding.
 Vec log1p_reduced(Builder& b, const Vec& f) {
   const Vec q = b.horner(f, {-0.04617579653859138, 0.1058304980397224, -0.1318638324737549, 0.1446746736764908,

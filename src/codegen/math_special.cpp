@@ -4,9 +4,6 @@
 namespace fxjit::inline v0::codegen {
 namespace {
 
-Vec f32(Builder& b, double v) { return b.constant(v, DType::Float32); }
-Vec f64(Builder& b, double v) { return b.constant(v, DType::Float64); }
-
 // log2 of a positive number in double precision, to 2^-43, from float: (m, e) as of split_exponent.
 Vec log2_double(Builder& b, const Vec& x) {
   auto [m, e] = b.split_exponent(x);

@@ -15,9 +15,6 @@ constexpr double kLargest = 30000;
 constexpr uint32_t kTwoOverPi[] = {0,          0x28be60db, 0x9391054a, 0x7f09d5f4,
                                    0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea};
 
-Vec f32(Builder& b, double v) { return b.constant(v, DType::Float32); }
-Vec i32(Builder& b, int64_t v) { return b.constant_int(v, DType::Int32); }
-
 // One finite |x| > 1: x = q pi/2 + r. The mantissa times those 96 bits of 2/pi that matter, as 2.62 bits fixed point:
 // quadrant and fraction, the multiples of 4 above lost, what is below 2^-62 left out.
 std::pair<Value*, Value*> reduce_one(Ir& b, llvm::GlobalVariable* table, Value* x) {

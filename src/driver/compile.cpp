@@ -9,6 +9,7 @@
 #include "driver/library_calls.h"
 #include "jit/forward_jit.h"
 #include "jit/kernel_cache.h"
+#include "kernel/kernel_call.h"
 #include "passes/pass.h"
 #include "support/fault.h"
 #include "torch/aten_call.h"
@@ -56,7 +57,7 @@ bool wants_nontemporal(Compilation& c, const kernel::KernelCall& call) {
 
 void choose_schedules(Compilation& c) {
   for (const fx::Node* n : c.graph->nodes()) {
-    const kernel::KernelCall* call = codegen::kernel_call_of(*n);
+    const kernel::KernelCall* call = kernel::kernel_call_of(*n);
     if (!call) continue;
     codegen::ScheduleOptions options = codegen::schedule_options(c.target.name);
     options.fast_math = c.request.options.fast_math;
@@ -73,7 +74,7 @@ void choose_schedules(Compilation& c) {
 Result<void> compile_kernels(Compilation& c) {
   c.kernels.assign(2 * c.plan.steps.size(), nullptr);
   for (size_t step = 0; step < c.plan.steps.size(); ++step) {
-    const kernel::KernelCall* call = codegen::kernel_call_of(*c.plan.steps[step].node);
+    const kernel::KernelCall* call = kernel::kernel_call_of(*c.plan.steps[step].node);
     if (!call) continue;
     const codegen::KernelChoice& choice = c.inputs.kernels.at(c.plan.steps[step].node);
     auto handle = jit::get_kernel(call->kernel, choice.schedule, c.request.options);
@@ -98,7 +99,7 @@ Result<void> bind_calls(Compilation& c) {
   host.calls.resize(c.plan.steps.size());
   for (size_t i = 0; i < c.plan.steps.size(); ++i) {
     const codegen::SpecialisedStep& step = c.plan.steps[i];
-    if (codegen::kernel_call_of(*step.node)) continue;
+    if (kernel::kernel_call_of(*step.node)) continue;
     std::vector<int32_t> results;
     for (int32_t v : step.results) results.push_back(c.plan.values[v].index);
     std::string no_library;

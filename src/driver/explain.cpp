@@ -4,6 +4,7 @@
 #include <set>
 
 #include "jit/forward_jit.h"
+#include "kernel/kernel_call.h"
 
 namespace fxjit::inline v0::driver {
 
@@ -67,7 +68,7 @@ std::string llvm_text(const fx::Graph& graph, const ShapeEnv& env, const codegen
   std::string text = jit::specialised_ir(graph, env, inputs, plan);
   std::set<std::string> printed;
   for (const codegen::SpecialisedStep& step : plan.steps) {
-    const kernel::KernelCall* call = codegen::kernel_call_of(*step.node);
+    const kernel::KernelCall* call = kernel::kernel_call_of(*step.node);
     if (!call || !printed.insert(kernel::print(call->kernel)).second) continue;
     text += "\n; ---- kernel " + std::string(call->qualified_name()) + " ----\n";
     text += jit::kernel_llvm(call->kernel, inputs.kernels.at(step.node).schedule, target);

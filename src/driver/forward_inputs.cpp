@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernel/kernel_call.h"
 #include "ops/number.h"
 #include "support/errors.h"
 #include "torch/layout.h"
@@ -34,7 +35,7 @@ void list_numbers(const torch_::TypedProgram& program, const fx::Graph& graph, c
   }
   std::set<int32_t> taken;
   for (const fx::Node* n : graph.nodes()) {
-    if (n->op() != fx::Opcode::CallFunction || codegen::kernel_call_of(*n)) continue;
+    if (n->op() != fx::Opcode::CallFunction || kernel::kernel_call_of(*n)) continue;
     for (const fx::Node* operand : n->all_input_nodes())
       if (const auto number = ops::host_number(*operand); number && taken.insert(number->input).second)
         out.callee_numbers.push_back(number->input);

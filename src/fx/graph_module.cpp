@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "fx/bind.h"
+#include "fx/paths.h"
 #include "fxjit/fx/interpreter.h"
 #include "fxjit/fx/tracer.h"
 #include "support/errors.h"
@@ -29,12 +30,6 @@ GraphModule::~GraphModule() {
 }
 
 namespace {
-
-std::pair<std::string_view, std::string_view> split_last(std::string_view path) {
-  const size_t dot = path.rfind('.');
-  if (dot == path.npos) return {"", path};
-  return {path.substr(0, dot), path.substr(dot + 1)};
-}
 
 AttributeKind kind_at(const Module& root, std::string_view path, const ObjectRef& value) {
   if (value->object_kind() == ObjectKind::Module) return AttributeKind::Module;

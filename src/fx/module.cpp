@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "fx/paths.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::fx {
@@ -110,16 +111,6 @@ ObjectRef find_attribute(const Module& root, std::string_view path) {
 ModuleRef find_module(const Module& root, std::string_view path) {
   return ref_cast<Module>(find_attribute(root, path));
 }
-
-namespace {
-
-std::pair<std::string_view, std::string_view> split_last(std::string_view path) {
-  const size_t dot = path.rfind('.');
-  if (dot == path.npos) return {"", path};
-  return {path.substr(0, dot), path.substr(dot + 1)};
-}
-
-}  // namespace
 
 void set_attribute_at(Module& root, std::string_view path, ObjectRef value, AttributeKind kind) {
   const auto [parent, name] = split_last(path);

@@ -3,7 +3,6 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
-#include <llvm/Support/raw_ostream.h>
 
 #include <atomic>
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include "codegen/cpu/cpu_hooks.h"
 #include "codegen/emit_kernel.h"
 #include "jit/object_cache.h"
+#include "jit/target_machines.h"
 #include "support/dump.h"
 #include "support/errors.h"
 #include "support/fault.h"
@@ -53,13 +53,6 @@ Profile profile_of(const codegen::Schedule& schedule) {
       return Profile::Carrying;
   }
   return Profile::Straight;
-}
-
-std::string text_of(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
 }
 
 void dump(const support::Dump& to, const EmittedKernel& e, const KernelHandle& h, const codegen::Schedule& schedule,

@@ -21,13 +21,6 @@ struct GpuModule {
   codegen::TargetDescription target;
 };
 
-std::string text_of(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
-}
-
 std::string symbol_of(const kernel::Kernel& k) {
   char text[32];
   std::snprintf(text, sizeof text, "kernel_%016llx", static_cast<unsigned long long>(kernel::hash(k)));

@@ -119,4 +119,11 @@ std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeG
   return {buffer.data(), buffer.size()};
 }
 
+std::string text_of(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
 }  // namespace fxjit::inline v0::jit

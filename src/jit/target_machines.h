@@ -54,4 +54,7 @@ void initialise_llvm();
 // Runs the code generator. The module is altered by it (and useless afterwards).
 std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type);
 
+// LLVM IR as text.
+std::string text_of(const llvm::Module& module);
+
 }  // namespace fxjit::inline v0::jit

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fxjit/fx/callable.h"
+#include "fxjit/fx/node.h"
 #include "fxjit/sym.h"
 #include "fxjit/tensor_type.h"
 #include "kernel/kernel.h"
@@ -55,5 +56,10 @@ class KernelCall final : public fx::Callable {
 
 // Throws InternalError where a binding does not fit the kernel or has both or neither of operand and result.
 void verify(const KernelCall& call);
+
+// The KernelCall that a node calls, or null.
+inline const KernelCall* kernel_call_of(const fx::Node& n) {
+  return n.op() == fx::Opcode::CallFunction ? dynamic_cast<const KernelCall*>(&n.callable()) : nullptr;
+}
 
 }  // namespace fxjit::inline v0::kernel

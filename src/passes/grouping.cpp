@@ -8,7 +8,7 @@ namespace {
 using fx::Node;
 
 // Edges that one check of a merge may walk. Real groups need a few dozen; a graph made to defeat it loses some fusion.
-constexpr int kSearchBudget = 512;
+constexpr int kMergeBudget = 512;
 
 // The graph with groups contracted to units. Each unit has a level above those of all units that it depends on: a path
 // from one unit to another only passes levels in between, which bounds the search for cycles.
@@ -119,7 +119,7 @@ bool Groups::try_merge(uint32_t a, uint32_t b) {
   std::optional<IterationSpace> space = unify(units_[a].space, units_[b].space);
   if (!space || !has_only_plain_edges(a, b)) return false;
   uint32_t low = units_[a].level <= units_[b].level ? a : b, high = low == a ? b : a;
-  int level = units_[high].level, budget = kSearchBudget;
+  int level = units_[high].level, budget = kMergeBudget;
   Levels raised;
   if (makes_cycle(low, high, budget) || !raise(low, high, level, budget, raised)) return false;
   for (auto [unit, to] : raised) units_[unit].level = to;

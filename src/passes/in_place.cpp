@@ -13,7 +13,7 @@ using kernel::BufferBinding;
 using kernel::KernelCall;
 
 // Reads that one copy_ may look at before it is left alone.
-constexpr int kSearchBudget = 4096;
+constexpr int kReadBudget = 4096;
 
 struct KernelResult {
   Node* node = nullptr;  // the launch
@@ -77,7 +77,7 @@ bool InPlace::order_readers(const KernelResult& r, Node* copy, Node* input) {
   OrderEdges wanted;
   auto must_precede = [&](Node* reader) {
     if (reader == r.node || reader == copy || reader->op() == fx::Opcode::Output) return true;
-    if (may_depend(*reader, *r.node, edges_, kSearchBudget)) return false;
+    if (may_depend(*reader, *r.node, edges_, kReadBudget)) return false;
     wanted.emplace_back(reader, r.node);
     return true;
   };

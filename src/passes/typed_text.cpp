@@ -16,10 +16,6 @@ using fx::Argument;
 
 constexpr const char *kEffect = "effect", *kWrite = "write", *kRandom = "random", *kFunctional = "functional";
 
-const kernel::KernelCall* kernel_of(const fx::Node& n) {
-  return n.op() == fx::Opcode::CallFunction ? dynamic_cast<const kernel::KernelCall*>(&n.callable()) : nullptr;
-}
-
 bool is_schema(std::string_view name) { return name.find("::") != name.npos; }
 
 // The targets of typed graphs are names of ATen schemas. Of the meta only what passes ask for is kept: whether a call
@@ -51,7 +47,7 @@ class TypedCodec final : public fx::TextCodec {
   }
 
   Argument meta_of(const fx::Node& n) override {
-    const bool told = n.op() != fx::Opcode::CallFunction || kernel_of(n) || !is_schema(schema_of(n)) ||
+    const bool told = n.op() != fx::Opcode::CallFunction || kernel::kernel_call_of(n) || !is_schema(schema_of(n)) ||
                       is_inplace(schema_of(n)) || !n.is_impure();
     if (told) return {};
     return Argument::dict({{kEffect, Argument(n.is_impure(/*impure_random=*/false) ? kWrite : kRandom)}});
@@ -71,7 +67,7 @@ class TypedCodec final : public fx::TextCodec {
 
   // What a kernel writes beside its results.
   std::string comment_on(const fx::Node& n) override {
-    const kernel::KernelCall* call = kernel_of(n);
+    const kernel::KernelCall* call = kernel::kernel_call_of(n);
     std::string out;
     for (size_t i = 0; call && i < call->buffers.size(); ++i) {
       if (!call->kernel.buffers[i].output || call->buffers[i].operand < 0) continue;

@@ -8,10 +8,6 @@ namespace {
 using fx::Node;
 using kernel::KernelCall;
 
-const KernelCall* kernel_of(const Node& n) {
-  return n.op() == fx::Opcode::CallFunction ? dynamic_cast<const KernelCall*>(&n.callable()) : nullptr;
-}
-
 void check_type(const Node& n, const TensorType& t, const ShapeEnv& env) {
   FXJIT_CHECK(t.sizes.size() == t.strides.size(), "%", n.name(), " has as many strides as sizes");
   for (const auto* dims : {&t.sizes, &t.strides})
@@ -21,7 +17,7 @@ void check_type(const Node& n, const TensorType& t, const ShapeEnv& env) {
 
 // A call that gives a tuple has users that take its parts, and no type.
 bool gives_tuple(const Node& n) {
-  if (const KernelCall* call = kernel_of(n)) return call->results.size() > 1;
+  if (const KernelCall* call = kernel::kernel_call_of(n)) return call->results.size() > 1;
   if (n.tensor_type() || n.num_users() == 0) return false;
   for (const Node* user : n.users())
     if (!is_call(*user, "_operator.getitem")) return false;
@@ -30,8 +26,8 @@ bool gives_tuple(const Node& n) {
 
 void check_operands(const Node& n) {
   bool part = is_call(n, "_operator.getitem");
-  bool tensors_only =
-      n.op() == fx::Opcode::CallFunction && (schema_of(n).starts_with("aten::") || kernel_of(n) != nullptr);
+  bool tensors_only = n.op() == fx::Opcode::CallFunction &&
+                      (schema_of(n).starts_with("aten::") || kernel::kernel_call_of(n) != nullptr);
   for (const Node* input : n.all_input_nodes()) {
     FXJIT_CHECK(input->op() != fx::Opcode::Output, "%", n.name(), " reads the output");
     if (gives_tuple(*input)) {
@@ -63,7 +59,7 @@ void check_kernel_types(const Node& n, const KernelCall& call) {
 
 void check_getitem(const Node& n) {
   const Node* tuple = n.arg(0).node_or_null();
-  const KernelCall* call = tuple ? kernel_of(*tuple) : nullptr;
+  const KernelCall* call = tuple ? kernel::kernel_call_of(*tuple) : nullptr;
   if (!call) return;
   FXJIT_CHECK(
       n.arg(1).is_int() && n.arg(1).as_int() >= 0 && n.arg(1).as_int() < static_cast<int64_t>(call->results.size()),
@@ -77,11 +73,11 @@ void check_writes(const fx::Graph& graph) {
   std::vector<bool> written(graph.created(), false);
   for (const Node* n : graph.nodes()) {
     if (n->op() != fx::Opcode::CallFunction) continue;
-    if (!(is_call(*n, "aten::copy_") || kernel_of(*n))) continue;
+    if (!(is_call(*n, "aten::copy_") || kernel::kernel_call_of(*n))) continue;
     for (const Node* input : n->all_input_nodes())
       FXJIT_CHECK(!written[input->id()], "%", n->name(), " reads %", input->name(), ", which was written before");
     if (is_call(*n, "aten::copy_")) written[n->arg(0).as_node()->id()] = true;
-    if (const KernelCall* call = kernel_of(*n)) {
+    if (const KernelCall* call = kernel::kernel_call_of(*n)) {
       for (size_t i = 0; i < call->buffers.size(); ++i)
         if (call->kernel.buffers[i].output && call->buffers[i].operand >= 0)
           written[n->arg(call->buffers[i].operand).as_node()->id()] = true;
@@ -100,7 +96,7 @@ void verify(const PassContext& context) {
     FXJIT_CHECK(allowed, "%", n->name(), " is a ", fx::to_string(n->op()), ": a typed graph calls functions only");
     if (n->tensor_type()) check_type(*n, *n->tensor_type(), context.env);
     check_operands(*n);
-    if (const KernelCall* call = kernel_of(*n)) {
+    if (const KernelCall* call = kernel::kernel_call_of(*n)) {
       kernel::verify(*call);
       kernel::verify(call->kernel);
       for (const TensorTypePtr& t : call->results) check_type(*n, *t, context.env);

@@ -16,11 +16,6 @@ using Arg = AtenCall::Arg;
 
 bool is_sequence(const fx::Argument& a) { return a.is(fx::Argument::Kind::List) || a.is(fx::Argument::Kind::Tuple); }
 
-// The type inside Optional.
-const c10::Type& bare(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType ? *type.containedTypes().at(0) : type;
-}
-
 bool wants_float(const c10::Type& type) {
   return type.kind() == c10::TypeKind::FloatType || type.kind() == c10::TypeKind::SymFloatType;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/registry.h"
+#include "torch/convert.h"
 
 namespace fxjit::inline v0::torch_ {
 namespace {
@@ -22,10 +23,6 @@ std::optional<double> number_of(const c10::IValue& v) {
   if (v.isInt()) return static_cast<double>(v.toInt());
   if (v.isDouble()) return v.toDouble();
   return std::nullopt;
-}
-
-const c10::Type& bare(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType ? *type.containedTypes().at(0) : type;
 }
 
 // Element types, layouts and memory formats are ints to the dispatcher.

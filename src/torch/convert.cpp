@@ -13,7 +13,7 @@ namespace fxjit::inline v0::torch_ {
 namespace {
 
 using Kind = fx::Argument::Kind;
-using Result = std::optional<c10::IValue>;
+using MaybeValue = std::optional<c10::IValue>;
 
 std::optional<c10::Scalar> to_scalar(const fx::Value& v) {
   if (v.is_bool()) return c10::Scalar(v.as_bool());
@@ -23,14 +23,14 @@ std::optional<c10::Scalar> to_scalar(const fx::Value& v) {
   return std::nullopt;
 }
 
-Result to_tensor(const fx::Value& v, bool numbers_as_tensors) {
+MaybeValue to_tensor(const fx::Value& v, bool numbers_as_tensors) {
   if (at::Tensor t = as_tensor(v); t.defined()) return c10::IValue(std::move(t));
   if (!numbers_as_tensors) return std::nullopt;
   if (auto s = to_scalar(v)) return c10::IValue(wrapped_number(*s));
   return std::nullopt;
 }
 
-bool is_sequence(const fx::Value& v) { return v.is(Kind::List) || v.is(Kind::Tuple) || v.is(Kind::NamedTuple); }
+bool is_value_sequence(const fx::Value& v) { return v.is(Kind::List) || v.is(Kind::Tuple) || v.is(Kind::NamedTuple); }
 
 // Kernels look at a list's element type: SymInt[] takes a list of int.
 c10::TypePtr stored_type(const c10::TypePtr& element) {
@@ -38,24 +38,24 @@ c10::TypePtr stored_type(const c10::TypePtr& element) {
   return element;
 }
 
-Result to_list(const fx::Value& v, const c10::TypePtr& element, bool numbers_as_tensors) {
-  if (!is_sequence(v)) return std::nullopt;
+MaybeValue to_list(const fx::Value& v, const c10::TypePtr& element, bool numbers_as_tensors) {
+  if (!is_value_sequence(v)) return std::nullopt;
   c10::impl::GenericList list(stored_type(element));
   list.reserve(v.size());
   for (const fx::Value& item : v.items()) {
-    Result converted = to_ivalue(item, *element, numbers_as_tensors);
+    MaybeValue converted = to_ivalue(item, *element, numbers_as_tensors);
     if (!converted) return std::nullopt;
     list.push_back(*std::move(converted));
   }
   return c10::IValue(std::move(list));
 }
 
-Result to_tuple(const fx::Value& v, const c10::Type& type, bool numbers_as_tensors) {
+MaybeValue to_tuple(const fx::Value& v, const c10::Type& type, bool numbers_as_tensors) {
   auto elements = type.containedTypes();
-  if (!is_sequence(v) || v.size() != elements.size()) return std::nullopt;
+  if (!is_value_sequence(v) || v.size() != elements.size()) return std::nullopt;
   std::vector<c10::IValue> items;
   for (size_t i = 0; i < elements.size(); ++i) {
-    Result item = to_ivalue(v[i], *elements[i], numbers_as_tensors);
+    MaybeValue item = to_ivalue(v[i], *elements[i], numbers_as_tensors);
     if (!item) return std::nullopt;
     items.push_back(*std::move(item));
   }
@@ -64,13 +64,13 @@ Result to_tuple(const fx::Value& v, const c10::Type& type, bool numbers_as_tenso
 
 // The enums travel as ints.
 template <class T>
-Result enum_or_int(const fx::Value& v, Kind kind, T (fx::Argument::*get)() const) {
+MaybeValue enum_or_int(const fx::Value& v, Kind kind, T (fx::Argument::*get)() const) {
   if (v.is(kind)) return c10::IValue(static_cast<int64_t>((v.*get)()));
   if (v.is_int()) return c10::IValue(v.as_int());
   return std::nullopt;
 }
 
-Result to_device(const fx::Value& v) {
+MaybeValue to_device(const fx::Value& v) {
   if (v.is(Kind::Device)) return c10::IValue(to_c10(v.as_device()));
   if (!v.is_str()) return std::nullopt;
   try {
@@ -99,7 +99,7 @@ at::Tensor wrapped_number(const c10::Scalar& s) {
   return t;
 }
 
-Result to_ivalue(const fx::Value& v, const c10::Type& type, bool numbers_as_tensors) {
+MaybeValue to_ivalue(const fx::Value& v, const c10::Type& type, bool numbers_as_tensors) {
   if (auto* o = dynamic_cast<const IValueObject*>(v.object_or_null())) return o->value();
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -113,21 +113,21 @@ Result to_ivalue(const fx::Value& v, const c10::Type& type, bool numbers_as_tens
       return to_tuple(v, type, numbers_as_tensors);
     case c10::TypeKind::SymIntType:
     case c10::TypeKind::IntType:
-      return v.is_int() ? Result(v.as_int()) : std::nullopt;
+      return v.is_int() ? MaybeValue(v.as_int()) : std::nullopt;
     case c10::TypeKind::SymFloatType:
     case c10::TypeKind::FloatType:
-      return v.is_float() || v.is_int() ? Result(v.to_double()) : std::nullopt;
+      return v.is_float() || v.is_int() ? MaybeValue(v.to_double()) : std::nullopt;
     case c10::TypeKind::SymBoolType:
     case c10::TypeKind::BoolType:
-      return v.is_bool() ? Result(v.as_bool()) : std::nullopt;
+      return v.is_bool() ? MaybeValue(v.as_bool()) : std::nullopt;
     case c10::TypeKind::NumberType: {
       auto s = to_scalar(v);
-      return s ? Result(c10::IValue(*s)) : std::nullopt;
+      return s ? MaybeValue(c10::IValue(*s)) : std::nullopt;
     }
     case c10::TypeKind::ComplexType:
-      return v.is(Kind::Complex) ? Result(c10::IValue(c10::complex<double>(v.as_complex()))) : std::nullopt;
+      return v.is(Kind::Complex) ? MaybeValue(c10::IValue(c10::complex<double>(v.as_complex()))) : std::nullopt;
     case c10::TypeKind::StringType:
-      return v.is_str() ? Result(c10::IValue(std::string(v.as_str()))) : std::nullopt;
+      return v.is_str() ? MaybeValue(c10::IValue(std::string(v.as_str()))) : std::nullopt;
     case c10::TypeKind::DeviceObjType:
       return to_device(v);
     case c10::TypeKind::ScalarTypeType:
@@ -137,24 +137,24 @@ Result to_ivalue(const fx::Value& v, const c10::Type& type, bool numbers_as_tens
     case c10::TypeKind::MemoryFormatType:
       return enum_or_int(v, Kind::MemoryFormat, &fx::Argument::as_memory_format);
     case c10::TypeKind::NoneType:
-      return v.is_none() ? Result(c10::IValue()) : std::nullopt;
+      return v.is_none() ? MaybeValue(c10::IValue()) : std::nullopt;
     case c10::TypeKind::AnyType:
       return to_ivalue(v);
     default:  // generators, streams, custom classes: only as IValueObject, above
-      return v.is_none() ? Result(c10::IValue()) : std::nullopt;
+      return v.is_none() ? MaybeValue(c10::IValue()) : std::nullopt;
   }
 }
 
-Result to_ivalue(const fx::Value& v, const c10::Argument& schema, bool numbers_as_tensors) {
+MaybeValue to_ivalue(const fx::Value& v, const c10::Argument& schema, bool numbers_as_tensors) {
   const c10::Type& type = *schema.real_type();
-  if (Result r = to_ivalue(v, type, numbers_as_tensors)) return r;
-  if (!schema.N() || is_sequence(v) || v.is_none()) return std::nullopt;
+  if (MaybeValue r = to_ivalue(v, type, numbers_as_tensors)) return r;
+  if (!schema.N() || is_value_sequence(v) || v.is_none()) return std::nullopt;
   // int[2] takes an int for both.
   std::vector<fx::Value> copies(static_cast<size_t>(*schema.N()), v);
   return to_ivalue(fx::Value::list(copies), type, numbers_as_tensors);
 }
 
-Result to_ivalue(const fx::Value& v) {
+MaybeValue to_ivalue(const fx::Value& v) {
   switch (v.kind()) {
     case Kind::None:
       return c10::IValue();
@@ -182,7 +182,7 @@ Result to_ivalue(const fx::Value& v) {
     case Kind::List: {
       std::vector<c10::IValue> items;
       for (const fx::Value& item : v.items()) {
-        Result r = to_ivalue(item);
+        MaybeValue r = to_ivalue(item);
         if (!r) return std::nullopt;
         items.push_back(*std::move(r));
       }
@@ -197,7 +197,7 @@ Result to_ivalue(const fx::Value& v) {
     case Kind::NamedTuple: {
       std::vector<c10::IValue> items;
       for (const fx::Value& item : v.items()) {
-        Result r = to_ivalue(item);
+        MaybeValue r = to_ivalue(item);
         if (!r) return std::nullopt;
         items.push_back(*std::move(r));
       }

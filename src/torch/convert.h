@@ -25,4 +25,9 @@ fx::Value to_value(const c10::IValue& v, const c10::Type& real_type);
 // A 0-dim tensor that promotes as the Python number that it stands for.
 at::Tensor wrapped_number(const c10::Scalar& s);
 
+// The type inside Optional.
+inline const c10::Type& bare(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::OptionalType ? *type.containedTypes().at(0) : type;
+}
+
 }  // namespace fxjit::inline v0::torch_

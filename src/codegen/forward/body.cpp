@@ -4,11 +4,7 @@
 #include "support/errors.h"
 
 namespace fxjit::inline v0::codegen {
-namespace {
-
-constexpr int64_t kWord = 8;
-
-}  // namespace
+namespace {}  // namespace
 
 llvm::Value* Body::slots() {
   if (!slots_) slots_ = f.slots();

@@ -6,8 +6,6 @@ namespace fxjit::inline v0::codegen {
 namespace {
 
 constexpr size_t kChunk = 256;
-constexpr int64_t kWord = sizeof(void*);
-
 class GenericEmitter {
  public:
   GenericEmitter(HostModule& host, const ForwardPlan& plan) : host_(host), plan_(plan) {}

@@ -17,6 +17,8 @@
 
 namespace fxjit::inline v0::codegen {
 
+inline constexpr int64_t kWord = 8;  // bytes of a pointer, an i64, a double
+
 // What a declared function stands for when the module is linked.
 enum class CalleeKind : uint8_t {
   Call,          // i32 (ptr frame, i32 node): table->call

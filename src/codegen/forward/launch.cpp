@@ -4,13 +4,12 @@
 #include <bit>
 
 #include "codegen/forward/kernel_cost.h"
+#include "kernel/kernel_call.h"
 #include "runtime/abi.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::codegen {
 namespace {
-
-constexpr int64_t kWord = 8;
 
 bool is_output(const kernel::KernelCall& call, const kernel::BufferBinding& b) {
   return call.kernel.buffers[&b - call.buffers.data()].output;
@@ -21,7 +20,7 @@ bool is_output(const kernel::KernelCall& call, const kernel::BufferBinding& b) {
 void Launcher::reserve(const SpecialisedStep* begin, const SpecialisedStep* end) {
   size_t buffers = 0, axes = 0, strides = 0, scalars = 0, rank = 0;
   for (const SpecialisedStep* s = begin; s != end; ++s) {
-    const kernel::KernelCall* call = kernel_call_of(*s->node);
+    const kernel::KernelCall* call = kernel::kernel_call_of(*s->node);
     if (!call) continue;
     buffers = std::max(buffers, call->buffers.size());
     axes = std::max(axes, call->extents.size());
@@ -47,7 +46,7 @@ void Launcher::reserve(const SpecialisedStep* begin, const SpecialisedStep* end)
 }
 
 void Launcher::launch(const SpecialisedStep& step, int32_t index) {
-  const kernel::KernelCall& call = *kernel_call_of(*step.node);
+  const kernel::KernelCall& call = *kernel::kernel_call_of(*step.node);
   const auto choice = body_.inputs().kernels.find(step.node);
   FXJIT_CHECK(choice != body_.inputs().kernels.end(), "no schedule for ", step.node->format_node());
   const Schedule& schedule = choice->second.schedule;
@@ -192,7 +191,7 @@ llvm::FunctionType* Launcher::kernel_type() {
 
 llvm::Value* Launcher::function(const SpecialisedStep& step, int32_t index,
                                 const std::vector<llvm::Value*>& addresses) {
-  const kernel::KernelCall& call = *kernel_call_of(*step.node);
+  const kernel::KernelCall& call = *kernel::kernel_call_of(*step.node);
   const KernelChoice& choice = body_.inputs().kernels.at(step.node);
   const std::string label(call.qualified_name());
   llvm::Function* normal = body_.host().callee(CalleeKind::Kernel, label, kernel_type(), 2 * index);

@@ -2,13 +2,12 @@
 
 #include "codegen/forward/guards.h"
 #include "codegen/forward/launch.h"
+#include "kernel/kernel_call.h"
 #include "runtime/abi.h"
 #include "support/errors.h"
 
 namespace fxjit::inline v0::codegen {
 namespace {
-
-constexpr int64_t kWord = 8;
 
 class SpecialisedEmitter {
  public:
@@ -88,7 +87,7 @@ class SpecialisedEmitter {
     for (size_t i = begin; i < end; ++i) {
       const SpecialisedStep& step = plan_.steps[i];
       const auto index = static_cast<int32_t>(i);
-      if (kernel_call_of(*step.node)) {
+      if (kernel::kernel_call_of(*step.node)) {
         launcher.launch(step, index);
       } else {
         call(body, step, index);

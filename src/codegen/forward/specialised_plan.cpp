@@ -12,7 +12,7 @@ const fx::Node* tuple_of_getitem(const fx::Node& n) {
   if (n.op() != fx::Opcode::CallFunction || n.callable().qualified_name() != "_operator.getitem") return nullptr;
   const fx::Node* tuple = n.arg(0).node_or_null();
   if (!tuple || tuple->op() != fx::Opcode::CallFunction) return nullptr;
-  const kernel::KernelCall* call = kernel_call_of(*tuple);
+  const kernel::KernelCall* call = kernel::kernel_call_of(*tuple);
   return call ? (call->results.size() != 1 ? tuple : nullptr) : (tuple->tensor_type() ? nullptr : tuple);
 }
 
@@ -83,7 +83,7 @@ class Planner {
       return;
     }
     SpecialisedStep step{&n, {}, {}};
-    if (const kernel::KernelCall* call = kernel_call_of(n)) {
+    if (const kernel::KernelCall* call = kernel::kernel_call_of(n)) {
       kernel::verify(*call);
       for (const TensorTypePtr& type : call->results) {
         step.results.push_back(add_value(ForwardValue::Scratch, -1, type));
@@ -107,7 +107,7 @@ class Planner {
   void mark_callee_operands(const fx::Node& n) {
     const bool output = n.op() == fx::Opcode::Output;
     if (!output && (n.op() != fx::Opcode::CallFunction || tuple_of_getitem(n))) return;
-    const kernel::KernelCall* call = output ? nullptr : kernel_call_of(n);
+    const kernel::KernelCall* call = output ? nullptr : kernel::kernel_call_of(n);
     if (!call) {
       for (const fx::Node* input : n.all_input_nodes()) needs_slot(*input);
       return;
@@ -240,11 +240,6 @@ class Planner {
 
 SpecialisedPlan plan_specialised(const fx::Graph& typed, ShapeEnv& env, const ForwardInputs& inputs) {
   return Planner(typed, env, inputs).run();
-}
-
-const kernel::KernelCall* kernel_call_of(const fx::Node& n) {
-  if (n.op() != fx::Opcode::CallFunction) return nullptr;
-  return dynamic_cast<const kernel::KernelCall*>(&n.callable());
 }
 
 int32_t SpecialisedPlan::slot_of(const fx::Node& n) const {

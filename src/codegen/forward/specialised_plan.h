@@ -106,7 +106,4 @@ inline constexpr size_t kStepsPerFunction = 256;
 
 SpecialisedPlan plan_specialised(const fx::Graph& typed, ShapeEnv& env, const ForwardInputs& inputs);
 
-// The KernelCall that a node calls, or null.
-const kernel::KernelCall* kernel_call_of(const fx::Node& n);
-
 }  // namespace fxjit::inline v0::codegen
