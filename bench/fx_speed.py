@@ -326,7 +326,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--match", default="", help="only cases whose name contains this, and neither memory nor growth")
     parser.add_argument("--largest", type=int, default=CURVE[-1], help="nodes of the largest graph of the growth table")
-    parser.add_argument("--binary", type=Path, default=ROOT / "build" / "bench" / "bin" / "fxjit_bench",
+    parser.add_argument("--binary", type=Path, default=ROOT / "build" / "bench" / "fxjit_bench",
                         help="the C++ benchmarks, by default those of preset bench")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks-fx.md and docs/fx-growth.svg")
     args = parser.parse_args()
