@@ -22,6 +22,11 @@ static void count_allocation(size_t bytes) {
   if (void* p = std::malloc(bytes ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
+// Under a sanitizer this form is its own, which the delete below does not match.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  fxjit::test::count_allocation(bytes);
+  return std::malloc(bytes ? bytes : 1);
+}
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   fxjit::test::count_allocation(bytes);
   const auto a = static_cast<std::size_t>(alignment);
