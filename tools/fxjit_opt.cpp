@@ -1,9 +1,7 @@
 // fxjit-opt: passes by name over a text. `--help` has them.
 #include <algorithm>
 #include <exception>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "passes/pass.h"
 #include "passes/typed_text.h"
 #include "support/format.h"
+#include "tools/arguments.h"
 
 namespace {
 
@@ -120,13 +119,11 @@ std::string help() {
 Settings parse_options(int argc, char** argv) {
   Settings s;
   for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const size_t equals = argument.find('=');
-    const std::string option = argument.substr(0, equals);
-    const std::string value = equals == argument.npos ? "" : argument.substr(equals + 1);
-    if (argument == "-" || !argument.starts_with("-")) {
+    const tools::CommandArgument argument(argv[i]);
+    const std::string_view option = argument.option, value = argument.value;
+    if (!argument.file.empty()) {
       if (!s.file.empty()) throw UsageError{"more than one file"};
-      s.file = argument;
+      s.file = argument.file;
     } else if (option == "--passes") {
       for (std::string_view name : support::split(value, ',')) {
         if (!name.empty()) s.passes.emplace_back(name);
@@ -136,7 +133,8 @@ Settings parse_options(int argc, char** argv) {
     } else if (option == "--target") {
       s.target = value;
     } else {
-      throw UsageError{"unknown option " + argument + ": there are --passes=, --emit=, --target= and --help"};
+      throw UsageError{std::string("unknown option ") + argv[i] +
+                       ": there are --passes=, --emit=, --target= and --help"};
     }
   }
   if (s.file.empty()) throw UsageError{"no file; --help has passes and stages"};
@@ -149,13 +147,6 @@ Settings parse_options(int argc, char** argv) {
   if (!s.emit.empty()) check(kStages, "stage", s.emit);
   check(kTargets, "target", s.target);
   return s;
-}
-
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  std::istream& in = path == "-" ? std::cin : file;
-  if (!in) throw ValueError("cannot read " + path);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // The first word that is no comment.
@@ -293,7 +284,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     const Settings s = parse_options(argc, argv);
-    Unit u = parse(read(s.file));
+    Unit u = parse(tools::read_file(s.file));
     run_passes(u, s);
     std::cout << emit(u, s.emit, s.target);
     return 0;

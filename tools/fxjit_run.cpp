@@ -6,9 +6,7 @@
 
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <random>
@@ -21,6 +19,7 @@
 #include "fxjit/fx/text.h"
 #include "fxjit/torch/file.h"
 #include "support/format.h"
+#include "tools/arguments.h"
 #include "torch/dtype.h"
 #include "torch/method_resolver.h"
 #include "torch/saved_module.h"
@@ -74,13 +73,11 @@ T number(std::string_view option, std::string_view text) {
 Settings parse_options(int argc, char** argv) {
   Settings s;
   for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const size_t equals = argument.find('=');
-    const std::string_view option = argument.substr(0, equals);
-    const std::string_view value = equals == argument.npos ? std::string_view() : argument.substr(equals + 1);
-    if (argument == "-" || !argument.starts_with("-")) {
+    const tools::CommandArgument argument(argv[i]);
+    const std::string_view option = argument.option, value = argument.value;
+    if (!argument.file.empty()) {
       if (!s.file.empty()) throw Failure{kUsage, "more than one file"};
-      s.file = argument;
+      s.file = argument.file;
     } else if (option == "--input") {
       s.inputs.emplace_back(value);
     } else if (option == "--seed") {
@@ -102,10 +99,7 @@ Settings parse_options(int argc, char** argv) {
 }
 
 fx::GraphModuleRef read_module(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::istream& in = path == "-" ? std::cin : file;
-  if (!in) throw ValueError("cannot read " + path);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = tools::read_file(path);
   if (text.starts_with("PK")) return fxjit::load(path);
   torch_::FileCodec codec;
   const fx::GraphPtr graph = fx::parse_graph(text, &codec);

@@ -24,9 +24,9 @@ class Worker {
       jit::ForkGuard guard;
       std::lock_guard lock(mutex_);
       if (stopped_) return;
+      if (!thread_.joinable()) thread_ = std::thread([this] { work(); });  // may throw: then no job is counted
       jobs_.push_back(std::move(job));
       ++added_;
-      if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     }
     waiting_.release();
   }

@@ -244,17 +244,14 @@ Sharing sharing_of(const fx::Node& n) {
     if (may_view(schema)) return Sharing::View;
     return has_rule(schema) || is_plain(schema) ? Sharing::Fresh : Sharing::Unknown;
   }
-  if (n.op() == fx::Opcode::CallFunction && dynamic_cast<const kernel::KernelCall*>(&n.callable()))
-    return Sharing::Fresh;
-  return Sharing::Unknown;
+  return kernel::kernel_call_of(n) ? Sharing::Fresh : Sharing::Unknown;
 }
 
 Effect effect_of(const fx::Node& n) {
   if (n.op() != fx::Opcode::CallFunction || !n.is_impure()) return Effect::None;
   std::string_view schema = schema_of(n);
   if (is_inplace(schema)) return Effect::Write;
-  if (const auto* call = dynamic_cast<const kernel::KernelCall*>(&n.callable()); call && call->writes_operand())
-    return Effect::Write;
+  if (const auto* call = kernel::kernel_call_of(n); call && call->writes_operand()) return Effect::Write;
   // Pure but for the generator: not impure once random numbers do not count.
   if (!n.is_impure(/*impure_random=*/false)) return Effect::Order;
   return Effect::Write;
@@ -265,7 +262,7 @@ bool may_raise(const fx::Node& n) {
   std::string_view schema = schema_of(n);
   if (schema == "_operator.getitem") return false;
   if (is_inplace(schema)) return false;  // judged by its functional form
-  if (!schema.starts_with("aten::")) return !dynamic_cast<const kernel::KernelCall*>(&n.callable());
+  if (!schema.starts_with("aten::")) return !kernel::kernel_call_of(n);
   if (schema == "aten::embedding") return true;  // an index may be out of range
   return !has_rule(schema) && !is_plain(schema) && !may_view(schema);
 }

@@ -12,9 +12,6 @@ namespace {
 
 using fx::Node;
 
-// Kernels that write inputs have edges of their own.
-bool is_kernel(const Node& n) { return dynamic_cast<const kernel::KernelCall*>(&n.callable()) != nullptr; }
-
 class Scheduler {
  public:
   Scheduler(fx::Graph& graph, const Priorities& priorities)
@@ -79,7 +76,8 @@ void reorder(fx::Graph& graph, const Priorities& priorities, const OrderEdges& e
   for (Node* n : graph.nodes()) {
     if (is_call(*n, "aten::copy_")) {
       writes.push_back(n);
-    } else if (n->op() == fx::Opcode::CallFunction && !is_kernel(*n) && effect_of(*n) != Effect::None) {
+    } else if (!kernel::kernel_call_of(*n) &&
+               effect_of(*n) != Effect::None) {  // kernels that write have edges of their own
       if (last) scheduler.precede(last, n);
       last = n;
     }
