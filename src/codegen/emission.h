@@ -62,8 +62,9 @@ class Emission {
   Step partial_step(llvm::Value* index, llvm::Value* end);
 
   Vec load(int buffer, const Step& step);
-  void store(int buffer, const Vec& value, const Step& step);  // value has the buffer's type
-  // A value of type `t` at base[index...], contiguous; used for row scratch.
+  void store(int buffer, const Vec& value, const Step& step);     // value has the buffer's type
+  llvm::Value* base(int buffer) const { return bases_[buffer]; }  // at the current unit
+  // A value of type `t` at base[index...], contiguous; used for what rows keep between passes.
   Vec load_contiguous(llvm::Value* base, DType t, const Step& step);
   void store_contiguous(llvm::Value* base, DType t, const Vec& value, const Step& step, bool nontemporal);
 

@@ -17,8 +17,9 @@ constexpr int kCheapPass = 8;
 
 class Planner {
  public:
-  Planner(const kernel::Kernel& k, const std::vector<Level>& levels, const std::vector<char>& needed, int vectors)
-      : k_(k), levels_(levels), needed_(needed), vectors_(vectors), computed_in_(k.exprs.size(), -1) {}
+  Planner(const kernel::Kernel& k, const std::vector<Level>& levels, const std::vector<char>& needed,
+          const Schedule& schedule)
+      : k_(k), levels_(levels), needed_(needed), schedule_(schedule), computed_in_(k.exprs.size(), -1) {}
 
   RowPlan run() {
     find_stages();
@@ -27,7 +28,10 @@ class Planner {
       fill(static_cast<int>(p));
       choose_vectors(plan_.passes[p]);
     }
-    for (int id : plan_.kept) plan_.passes[computed_in_[id]].kept.push_back(id);
+    for (RowPlan::Kept& kept : plan_.kept) {
+      plan_.passes[computed_in_[kept.expr]].kept.push_back(kept.expr);
+      kept.buffer = output_for(kept.expr);
+    }
     return std::move(plan_);
   }
 
@@ -90,7 +94,26 @@ class Planner {
       if (pass.computed[i]) cost += cost_of(k_, k_.exprs[i]);
     }
     const bool two_do = pass.stores || cost > kCheapPass || pass.reductions.size() > 1;
-    pass.vectors = two_do ? std::min(vectors_, 2) : vectors_;
+    pass.vectors = two_do ? std::min(schedule_.vectors, 2) : schedule_.vectors;
+  }
+
+  // An output that no other value has, contiguous and of this type. It may be the memory of an input, so nothing may be
+  // read from inputs any more; and what is written past the caches is not there to be read.
+  int output_for(int id) const {
+    if (schedule_.nontemporal) return -1;
+    for (size_t p = computed_in_[id] + 1; p < plan_.passes.size(); ++p) {
+      for (size_t i = 0; i < k_.exprs.size(); ++i) {
+        if (plan_.passes[p].computed[i] && k_.exprs[i].kind == ExprKind::Load) return -1;
+      }
+    }
+    for (const kernel::Store& s : k_.stores) {
+      const kernel::Buffer& buffer = k_.buffers[s.buffer];
+      const bool is_taken =
+          std::any_of(plan_.kept.begin(), plan_.kept.end(), [&](auto& kept) { return kept.buffer == s.buffer; });
+      const bool fits = buffer.strides.back() == kernel::StrideClass::Unit && buffer.dtype == k_.exprs[id].dtype;
+      if (fits && !is_half(buffer.dtype) && !is_taken) return s.buffer;
+    }
+    return -1;
   }
 
   // From the top, so that the largest value that an earlier pass has computed is the one kept.
@@ -101,7 +124,9 @@ class Planner {
     const bool known = computed_in_[id] >= 0 && computed_in_[id] < p;
     if (known && cost_again(id) >= kWorthKeeping) {
       pass.taken.push_back(id);
-      if (std::find(plan_.kept.begin(), plan_.kept.end(), id) == plan_.kept.end()) plan_.kept.push_back(id);
+      const bool is_kept =
+          std::any_of(plan_.kept.begin(), plan_.kept.end(), [&](auto& kept) { return kept.expr == id; });
+      if (!is_kept) plan_.kept.push_back({id, -1});
       return;
     }
     pass.computed[id] = true;
@@ -128,7 +153,7 @@ class Planner {
   const kernel::Kernel& k_;
   const std::vector<Level>& levels_;
   const std::vector<char>& needed_;
-  const int vectors_;
+  const Schedule& schedule_;
   std::vector<int> computed_in_;  // per expression: the first pass that computes it, or -1
   RowPlan plan_;
 };
@@ -136,8 +161,8 @@ class Planner {
 }  // namespace
 
 RowPlan plan_rows(const kernel::Kernel& k, const std::vector<Level>& levels, const std::vector<char>& needed,
-                  int vectors) {
-  return Planner(k, levels, needed, vectors).run();
+                  const Schedule& schedule) {
+  return Planner(k, levels, needed, schedule).run();
 }
 
 }  // namespace fxjit::inline v0::codegen

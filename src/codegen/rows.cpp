@@ -15,7 +15,7 @@ constexpr int64_t kChunkSteps = 64;
 
 class RowEmitter {
  public:
-  explicit RowEmitter(Emission& e) : e_(e), b_(e.b), plan_(plan_rows(e.k, e.levels, e.needed, e.schedule.vectors)) {}
+  explicit RowEmitter(Emission& e) : e_(e), b_(e.b), plan_(plan_rows(e.k, e.levels, e.needed, e.schedule)) {}
 
   void run() {
     allocate_scratch();
@@ -28,26 +28,28 @@ class RowEmitter {
   using Carried = llvm::SmallVector<Value*, 16>;
 
   void allocate_scratch() {
-    scratch_.resize(e_.k.exprs.size());
-    if (plan_.kept.empty()) return;
+    row_of_.resize(e_.k.exprs.size());
     Value* offset = e_.i64(0);
-    std::vector<Value*> offsets;
-    for (int id : plan_.kept) {
-      offsets.push_back(offset);
-      Value* bytes = b_.ir.CreateMul(e_.inner_extent(), e_.i64(size_of(held_type(id))));
+    std::vector<std::pair<int, Value*>> offsets;
+    for (const RowPlan::Kept& kept : plan_.kept) {
+      if (kept.buffer >= 0) continue;
+      offsets.emplace_back(kept.expr, offset);
+      Value* bytes = b_.ir.CreateMul(e_.inner_extent(), e_.i64(size_of(held_type(kept.expr))));
       offset = b_.ir.CreateAnd(b_.ir.CreateAdd(b_.ir.CreateAdd(offset, bytes), e_.i64(63)), e_.i64(-64));
     }
+    if (offsets.empty()) return;
     llvm::FunctionCallee callee = e_.module->getOrInsertFunction("fxjit_scratch", b_.ir.getPtrTy(), b_.ir.getInt64Ty());
     Value* base = b_.ir.CreateCall(callee, {offset}, "scratch");
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      scratch_[plan_.kept[i]] = b_.ir.CreateInBoundsGEP(b_.ir.getInt8Ty(), base, offsets[i]);
-    }
+    for (auto [id, at] : offsets) row_of_[id] = b_.ir.CreateInBoundsGEP(b_.ir.getInt8Ty(), base, at);
   }
 
   // Values of half types are kept as the floats they are.
   DType held_type(int id) const { return compute_type(e_.k.exprs[id].dtype); }
 
   void emit_row() {
+    for (const RowPlan::Kept& kept : plan_.kept) {
+      if (kept.buffer >= 0) row_of_[kept.expr] = e_.base(kept.buffer);
+    }
     for (size_t p = 0; p < plan_.passes.size(); ++p) {
       evaluate_row_values(static_cast<int>(p));
       emit_pass(plan_.passes[p]);
@@ -104,9 +106,9 @@ class RowEmitter {
   void emit_step(const RowPass& pass, const std::vector<Reduction>& reductions, llvm::MutableArrayRef<Value*> carried,
                  const Step& step, int vectors) {
     b_.set_vectors(vectors);
-    for (int id : pass.taken) e_.values[id] = e_.load_contiguous(scratch_[id], held_type(id), step);
+    for (int id : pass.taken) e_.values[id] = e_.load_contiguous(row_of_[id], held_type(id), step);
     e_.evaluate(Level::Element, &step, &pass.computed);
-    for (int id : pass.kept) e_.store_contiguous(scratch_[id], held_type(id), e_.values[id], step, false);
+    for (int id : pass.kept) e_.store_contiguous(row_of_[id], held_type(id), e_.values[id], step, false);
     size_t place = 0;
     for (const Reduction& r : reductions) {
       r.accumulate(carried.slice(place, r.width()), e_.values[e_.k.exprs[r.expr()].args[0]], step);
@@ -221,8 +223,8 @@ class RowEmitter {
   Emission& e_;
   Builder& b_;
   const RowPlan plan_;
-  std::vector<Value*> scratch_;  // per expression, null if it is not kept
-  int64_t span_ = 0;             // elements of a full step
+  std::vector<Value*> row_of_;  // per expression: where its values of this row are kept, null if they are not
+  int64_t span_ = 0;            // elements of a full step
 };
 
 }  // namespace
