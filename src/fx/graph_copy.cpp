@@ -19,8 +19,9 @@ std::optional<Argument> Graph::graph_copy(const Graph& g, NodeMap& val_map, cons
     if (it == val_map.end()) throw KeyError(std::string(n->name()));
     return it->second;
   };
+  const size_t created = g.created();  // what comes into the same graph meanwhile is not copied
   for (Node* n : g.nodes()) {
-    if (val_map.contains(n)) continue;
+    if (n->id() >= created || val_map.contains(n)) continue;
     if (n->op() == Opcode::Output) {
       if (output_node) *output_node = n;
       return map_arg(n->arg(0), mapped);

@@ -6,6 +6,7 @@
 
 #include "python/fx_args.h"
 #include "python/fx_graph.h"
+#include "python/fx_rewrite.h"
 
 namespace fxjit::inline v0::python {
 
@@ -91,9 +92,10 @@ PyObject* graph_node_copy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
   return guarded([&] {
     PyObject* a[2];
     parse_args("node_copy", {"node", "arg_transform"}, 1, args, n, kw, a);
-    PyGraph* from = reinterpret_cast<PyNode*>(a[0])->graph;
     Node* source = node_of(a[0]);
+    PyGraph* from = reinterpret_cast<PyNode*>(a[0])->graph;
     Node* made = nullptr;
+    const HookScope hooks(as_graph(o));
     if (is_given(a[1])) {
       made = self_graph(o).node_copy(*source, transform_with(a[1], from, as_graph(o)));
     } else {
@@ -113,7 +115,9 @@ struct CopyMap {
   fx::NodeMap others;
 
   explicit CopyMap(const fx::Graph& g) : from(&g), values(g.created()), known(g.created()) {}
-  bool contains(const Node* n) const { return &n->graph() == from ? known[n->id()] : others.contains(n); }
+  bool contains(const Node* n) const {
+    return &n->graph() != from ? others.contains(n) : n->id() < known.size() && known[n->id()];
+  }
   void set(const Node* n, Argument value) {
     if (&n->graph() != from) {
       others[n] = std::move(value);
@@ -137,8 +141,10 @@ std::optional<Argument> copy_nodes(PyGraph* from, PyGraph* to, PyObject* val_map
     if (is_node(key)) map.set(node_of(key), from_python(value, to));
   }
   fx::Graph& target = graph_of(to);
+  // Nodes that come into `from` meanwhile, by a copy into the same graph or by a hook, are none of those to copy.
+  const size_t created = graph_of(from).created();
   for (Node* n : graph_of(from).nodes()) {
-    if (map.contains(n)) continue;
+    if (n->id() >= created || map.contains(n)) continue;
     if (n->op() == fx::Opcode::Output) {
       output = n;
       return fx::map_arg(n->arg(0), map);
@@ -165,6 +171,7 @@ PyObject* graph_graph_copy(PyObject* o, PyObject* const* args, Py_ssize_t nargs,
     }
     PyGraph *from = as_graph(a[0]), *to = as_graph(o);
     Node* output = nullptr;
+    const HookScope hooks(to);
     std::optional<Argument> result = copy_nodes(from, to, val_map, output);
     if (!result) return Py_NewRef(Py_None);
     nb::object rv = to_python(*result, to);
@@ -197,6 +204,7 @@ PyObject* graph_dce(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
     FunctionRef<bool(const Node&)> callback;
     if (is_given(a[0])) callback = ask;
     const OwnerScope owner(g);
+    const HookScope hooks(g);
     return PyBool_FromLong(self_graph(o).eliminate_dead_code(callback, random));
   });
 }

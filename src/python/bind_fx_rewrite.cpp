@@ -159,11 +159,22 @@ bool is_true(PyObject* o) {
 
 struct HookScope::Observer final : fx::GraphObserver {
   explicit Observer(PyGraph* g) : graph(g) {}
+  // What a hook does to the graph from Python runs the hooks by itself.
+  struct Pause {
+    explicit Pause(Observer& o) : observer(o) { graph_of(o.graph).set_observer(nullptr); }
+    ~Pause() { graph_of(observer.graph).set_observer(&observer); }
+    Observer& observer;
+  };
   void created(Node* n) override {
+    const Pause pause(*this);
     run_hooks(graph, "_create_node_hooks", {{nullptr, own(wrap_node(graph, n)).ptr()}});
   }
-  void erased(Node* n) override { run_hooks(graph, "_erase_node_hooks", {{nullptr, own(wrap_node(graph, n)).ptr()}}); }
+  void erased(Node* n) override {
+    const Pause pause(*this);
+    run_hooks(graph, "_erase_node_hooks", {{nullptr, own(wrap_node(graph, n)).ptr()}});
+  }
   void replaced(Node* old_input, const Argument& new_input, Node* user) override {
+    const Pause pause(*this);
     nb::object old = own(wrap_node(graph, old_input)), u = own(wrap_node(graph, user));
     nb::object name = own(PyObject_Str(to_python(new_input, graph).ptr()));
     run_hooks(graph, "_replace_hooks", {{"old", old.ptr()}, {"new", name.ptr()}, {"user", u.ptr()}});

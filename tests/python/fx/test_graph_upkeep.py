@@ -128,3 +128,45 @@ def test_renaming(fx):
     assert node.name == "better"
     node._rename("neg_1")
     assert node.name == "neg_2" and len(set(names(graph))) == 4
+
+
+def test_a_graph_is_copied_into_itself(ours):
+    graph = ours.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(torch.relu, (x,))
+    mapped = {}
+    assert graph.graph_copy(graph, mapped) is None
+    assert names(graph) == ["x", "relu", "x_1", "relu_1"] and len(mapped) == 2
+    graph.lint()
+
+
+def test_nodes_that_a_hook_adds_are_not_copied(ours):
+    gm = ours.symbolic_trace(lambda x: torch.relu(x))
+
+    def also(node):
+        if node.target is torch.relu:
+            for _ in range(50):
+                gm.graph.call_method("sin", (node,))
+
+    gm._register_create_node_hook(also)
+    last = gm.graph.output_node()
+    with gm.graph.inserting_before(last):
+        gm.graph.graph_copy(gm.graph, {})
+    assert len(gm.graph.nodes) == 3 + 2 + 50
+    gm.graph.lint()
+
+
+def test_hooks_learn_of_copies_and_of_dead_code(fx):
+    gm, log = fx.symbolic_trace(lambda x: torch.relu(x)), []
+    gm._register_create_node_hook(lambda n: log.append(("made", n.name)))
+    gm._register_erase_node_hook(lambda n: log.append(("erased", n.name)))
+    x, relu, output = gm.graph.nodes
+    other = fx.symbolic_trace(lambda y: y.sin().cos()).graph
+    with gm.graph.inserting_before(output):
+        gm.graph.node_copy(relu)
+        gm.graph.node_copy(relu, lambda n: n)
+        gm.graph.graph_copy(other, {next(iter(other.nodes)): x})
+    assert log == [("made", name) for name in ("relu_1", "relu_2", "sin", "cos")]
+    log.clear()
+    gm.graph.eliminate_dead_code()
+    assert log == [("erased", name) for name in ("cos", "sin", "relu_2", "relu_1")]

@@ -1,5 +1,6 @@
 """Interpreter and Transformer, on both."""
 
+import importlib
 import operator
 
 import pytest
@@ -22,6 +23,30 @@ def test_interpreter(fx):
     gm = fx.symbolic_trace(m)
     x = torch.randn(3, 4)
     assert torch.equal(fx.Interpreter(gm).run(x), gm(x)) and torch.equal(gm(x), m(x))
+
+
+def test_interpreter_refuses_extra_arguments(ours):
+    gm = ours.symbolic_trace(lambda x, y=2: x + y)
+    with pytest.raises(RuntimeError, match=r"expected 2 arguments for placeholders but received 3 \(extra arguments\)"):
+        ours.Interpreter(gm).run(1, 2, 3)
+    assert ours.Interpreter(gm).run(1) == 3
+    assert ours.Interpreter(ours.symbolic_trace(lambda x, *rest: x + rest[1])).run(1, 2, 3) == 4
+
+    class Own(ours.Interpreter):
+        def placeholder(self, target, args, kwargs):
+            return 5
+
+    assert Own(gm).run("not", "asked", "for") == 10
+
+
+def test_interpreter_shows_progress_on_demand(fx, monkeypatch, capfd):
+    gm = fx.symbolic_trace(lambda x: x.relu() + 1)
+    config = importlib.import_module(f"{fx.__name__}.config")
+    fx.Interpreter(gm).run(torch.ones(1))
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr(config, "disable_progress", False)
+    assert fx.Interpreter(gm).run(torch.ones(1)).item() == 2
+    assert "100" in capfd.readouterr().err
 
 
 def test_interpreter_boxed_run_argument_validation(fx):

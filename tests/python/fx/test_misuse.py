@@ -33,7 +33,7 @@ def test_control_flow_names_the_way_out(ours):
         (lambda x: int(x), "wrap('int')"), (lambda x: float(x), "wrap("), (lambda x: range(x), "example_inputs"),
         (lambda x: [1, 2][x], "example_inputs"), (lambda x: round(x), "wrap('round')"),
         (lambda x: divmod(x, 2), "// and %"), (lambda x: f"{x:.2f}", "example_inputs"),
-        (lambda x: torch.Tensor.flatten(x), "x.flatten()"), (lambda x: W[: x.size(0)], "example_inputs"),
+        (lambda x: W[: x.size(0)], "example_inputs"),
         (lambda x: torch.Size([x.size(0)]), "a tuple"), (lambda x: operator.setitem(x, 0, 1), "operator.setitem"),
     ],
 )  # fmt: skip
@@ -271,3 +271,52 @@ def test_concrete_arguments_that_change_later(fx):
         traced(torch.ones(1), 4)
     with pytest.warns(UserWarning, match="Was not able to add assertion to guarantee correct input n"):
         fx.symbolic_trace(lambda x, n: x, concrete_args={"n": object})
+
+
+# ---- methods called through their class ----
+
+
+def through_the_class(x):
+    flat = torch.Tensor.flatten(torch.Tensor.relu(x))
+    return flat + torch.Tensor.flatten(W) + torch.Tensor.__getitem__(x, 0).sum()
+
+
+class ThroughTheClass(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.relu = torch.nn.ReLU()
+
+    def forward(self, x):
+        return torch.Tensor.flatten(self.relu(self.relu(x)))
+
+
+def test_methods_through_their_class_are_recorded(ours):
+    before = dict(vars(torch.Tensor))
+    gm = ours.symbolic_trace(through_the_class)
+    assert targets(gm.graph, "call_method") == ["relu", "flatten", "__getitem__", "sum"]
+    assert dict(vars(torch.Tensor)) == before
+    x = torch.randn(3, 3)
+    assert torch.equal(gm(x), through_the_class(x))
+    assert torch.equal(ours.symbolic_trace(through_the_class, example_inputs=(x,))(x), gm(x))
+
+
+def test_what_was_traced_before_such_a_method_leaves_nothing(ours):
+    tracer = ours.Tracer()
+    graph = tracer.trace(ThroughTheClass())
+    assert [list(n.meta.get("nn_module_stack", ())) for n in graph.nodes] == [[], ["relu"], ["relu@1"], [], []]
+    assert tracer.num_calls == {"relu": 2} and not tracer.module_stack
+    with pytest.raises(TypeError, match="descriptor 'flatten' for"):
+        ours.symbolic_trace(lambda x: torch.Tensor.flatten(type(x)))
+
+
+def test_methods_in_the_registry_are_leaves(fx):
+    import importlib
+
+    registry = importlib.import_module(f"{fx.__name__}._symbolic_trace")._wrapped_methods_to_patch
+    registry.append((torch.Tensor, "__getitem__"))
+    try:
+        graph = fx.symbolic_trace(lambda x: W[x]).graph
+    finally:
+        registry.remove((torch.Tensor, "__getitem__"))
+    assert targets(graph, "call_method") == ["__getitem__"]
+    assert fx.symbolic_trace(lambda x: W[0] + x)(0).equal(W[0])

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import importlib
 import inspect
 import operator
 import pickle
@@ -207,3 +208,39 @@ def test_print_readable_has_no_trailing_white_space(fx):
 def test_a_proxy_says_no_to_pickle_rather_than_recurse(ours):
     with pytest.raises((TypeError, AttributeError, pickle.PicklingError, NotImplementedError)):
         pickle.dumps(ours.Proxy(ours.Graph().placeholder("x")))
+
+
+# ---- the signature of forward ----
+
+
+def test_forward_has_the_annotations_of_the_program(fx):
+    def f(x: torch.Tensor, n: int = 3) -> torch.Tensor:
+        return x + n
+
+    found = fx.symbolic_trace(f).forward.__annotations__
+    assert found == {"x": torch.Tensor, "n": int, "return": torch.Tensor}
+    assert "return" not in fx.symbolic_trace(lambda x: x).forward.__annotations__
+
+
+def test_a_tensor_as_default_is_an_attribute(ours):
+    def f(x, scale=torch.full((1,), 2.0), *, shift=torch.ones(1)):
+        return x * scale + shift
+
+    gm = ours.symbolic_trace(f)
+    assert gm(3).item() == 7 and gm(3, 4).item() == 13 and gm(3, shift=0).item() == 6
+    assert ours.Interpreter(gm).run(3).item() == 7
+    assert gm.double()(3).dtype == torch.float64
+    gm._tensor_constant0.fill_(5)
+    assert [c(1).item() for c in (gm, copy.deepcopy(gm), ours.symbolic_trace(gm))] == [6, 6, 6]
+
+
+def test_annotate(fx):
+    annotate = importlib.import_module(f"{fx.__name__}.annotate").annotate
+
+    def f(x):
+        return annotate(x + 1, torch.Tensor), annotate(3, int)
+
+    graph = fx.symbolic_trace(f).graph
+    assert [n.type for n in graph.nodes] == [None, torch.Tensor, None]
+    with pytest.raises(RuntimeError, match="already had a type on it"):
+        fx.symbolic_trace(lambda x: annotate(annotate(x + 1, int), int))

@@ -42,6 +42,14 @@ def test_shape_prop_layout(fx):
     assert last["x"].memory_format is torch.channels_last and last["conv"].memory_format is torch.channels_last
 
 
+def test_shape_prop_of_results_with_names(fx):
+    gm = fx.symbolic_trace(lambda x: torch.max(x, 0))
+    shape_prop(fx).ShapeProp(gm).propagate(torch.randn(2, 3))
+    meta = node_named(gm.graph, "max_1").meta
+    assert type(meta["tensor_meta"]) is tuple and [m.shape for m in meta["tensor_meta"]] == [(3,), (3,)]
+    assert meta["type"] is torch.return_types.max
+
+
 def test_shape_prop_aggregate(fx):
     class ReturnTwo(torch.nn.Module):
         def forward(self, x):

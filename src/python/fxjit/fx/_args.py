@@ -1,6 +1,7 @@
 """From the signature of the traced function to placeholders."""
 
 import inspect
+import operator
 import types
 import warnings
 
@@ -10,6 +11,7 @@ from torch.fx._symbolic_trace import PH, PHBase
 from torch.fx.node import base_types
 
 from .graph import PyTreeCodeGen, PyTreeInfo
+from .node import Node
 
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -157,6 +159,8 @@ def proxy_placeholder(tracer, name, concrete_args, signature, analysed):
     if name[0] != "*":
         parameter = signature.parameters[name]
         default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
+        if isinstance(parameter.default, Node):  # the root is a GraphModule, and this an attribute of it
+            default = (operator.attrgetter(parameter.default.target)(tracer.root),)
     if concrete_args is None or name not in concrete_args:
         annotation = analysed.__annotations__.get(name)
         factory = _known_input(tracer, name)

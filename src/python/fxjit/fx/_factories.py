@@ -4,6 +4,7 @@ During a trace they are replaced by functions that record the call; others torch
 """
 
 import functools
+import re
 
 import torch
 
@@ -36,7 +37,6 @@ def patch_factories(patcher, scope):
 
 # What a TypeError of Python or torch about a Proxy says → what would work.
 _ADVICE = (
-    ("descriptor ", "objects doesn't apply to a", "call the method on the value: x.flatten() for torch.Tensor.flatten(x)"),
     ("slice indices must be integers", "", "an index of a tensor that is no traced value cannot be traced without example "
      "inputs: give the tracer example_inputs, or register the tensor as a buffer and set proxy_buffer_attributes"),
     ("torch.Size() takes an iterable of 'int'", "", "a tuple does as well as a torch.Size"),
@@ -49,6 +49,15 @@ _ADVICE = (
     ("unsupported operand type(s) for divmod", "", "use // and %, which are recorded"),
     ("object does not support item", "", "with example_inputs the assignment is recorded as operator.setitem"),
 )  # fmt: skip
+
+
+_UNBOUND = re.compile(r"descriptor '(\w+)' (for|requires a) 'torch\._C\.TensorBase' object")
+
+
+def unbound_method(error):
+    """Name of the method of torch.Tensor that was called through the class with a proxy; None for other errors."""
+    found = _UNBOUND.match(str(error))
+    return found[1] if found and "Proxy" in str(error) else None
 
 
 def advise(error):

@@ -28,12 +28,12 @@ class Patcher:
         self._undo.append((_restore_item, scope, name, old))
 
     def replace_method(self, cls, name, function, once=True):
-        old = getattr(cls, name)
-        if getattr(old, "__fxjit_patched__", False):
+        if getattr(getattr(cls, name), "__fxjit_patched__", False):
             return
+        old = vars(cls).get(name, _MISSING)  # an inherited one is inherited again afterwards
         function.__fxjit_patched__ = once
         setattr(cls, name, function)
-        self._undo.append((setattr, cls, name, old))
+        self._undo.append((_restore_attribute, cls, name, old))
 
     def first_visit(self, thing):
         if id(thing) in self._visited:
@@ -49,6 +49,13 @@ class Patcher:
             restore, owner, name, old = self._undo.pop()
             restore(owner, name, old)
         self._visited.clear()
+
+
+def _restore_attribute(cls, name, old):
+    if old is _MISSING:
+        delattr(cls, name)
+    else:
+        setattr(cls, name, old)
 
 
 def _restore_item(scope, name, old):

@@ -12,11 +12,12 @@ import torch.fx._symbolic_trace as torch_tracing
 
 from .._C import map_aggregate
 from . import _args
-from ._factories import advise, patch_factories
+from ._factories import advise, patch_factories, unbound_method
 from ._known import Knowledge, known_values
 from ._patch import Patcher
 from ._paths import CONSTANT_TYPES, collect_tensor_attributes, constant_prefix, lookup, module_paths, paths_of
-from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_wrapped_functions, wrap
+from ._wrap import _wrapped_fns_to_patch, _wrapped_methods_to_patch  # programs put functions and methods there themselves
+from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_methods, patch_wrapped_functions, wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import ParameterProxy, Proxy, Scope, TracerBase
@@ -231,22 +232,35 @@ class Tracer(TracerBase):
         not read. What was decided is in `graph.guards` (and `tracer.guards`): conditions on the inputs, in order, under
         which the graph is the program.
 
+        A program that calls a method through its class, torch.Tensor.flatten(x), is run once more for each such method.
+
         Errors: TraceError where control flow rests on what is not known, with node and source line.
         """
         flag, torch_tracing._is_fx_tracing_flag = torch_tracing._is_fx_tracing_flag, True
-        self.knowledge = None if example_inputs is None else Knowledge(self)
-        if self.knowledge is not None and type(self).proxy is TracerBase.proxy:
-            self.proxy = self.knowledge.proxy
+        methods, calls, modules = [], dict(self.num_calls), list(self.module_stack.items())
         try:
-            return self._trace(root, concrete_args, example_inputs)
-        except TypeError as e:
-            advise(e)
-            raise
+            while True:
+                try:
+                    return self._trace(root, concrete_args, example_inputs, methods)
+                except TypeError as e:
+                    name = unbound_method(e)
+                    if name is None or name in methods:
+                        advise(e)
+                        raise
+                    # The method of the class checks its argument before any hook of the Proxy's: it has to be replaced
+                    # for the trace. All of them would double the time of a small trace.
+                    methods.append(name)
+                    self.num_calls = dict(calls)
+                    self.module_stack.clear()
+                    self.module_stack.update(modules)
         finally:
             torch_tracing._is_fx_tracing_flag = flag
             self.__dict__.pop("proxy", None)
 
-    def _trace(self, root, concrete_args, example_inputs):
+    def _trace(self, root, concrete_args, example_inputs, methods):
+        self.knowledge = None if example_inputs is None else Knowledge(self)
+        if self.knowledge is not None and type(self).proxy is TracerBase.proxy:
+            self.proxy = self.knowledge.proxy
         is_module = isinstance(root, torch.nn.Module)
         if is_module:
             self.root = root
@@ -275,6 +289,7 @@ class Tracer(TracerBase):
         with Patcher() as patcher, known_values(self):
             self._patch_modules(patcher)
             patch_wrapped_functions(patcher)
+            patch_methods(patcher, torch.Tensor, methods)
             patch_factories(patcher, torch.__dict__)
             patch_factories(patcher, fn_globals)
             for scope in (fn_globals, *(m.__dict__ for m in self._autowrap_search)):

@@ -13,6 +13,7 @@ from .proxy import TracerBase
 
 # (id of a module's globals, name) → those globals: the name is replaced there during a trace.
 _wrapped_fns_to_patch = {}
+_wrapped_methods_to_patch = torch_tracing._wrapped_methods_to_patch  # (class, name): one list for both
 _leaf_calls = {}  # the same keys → (function, globals, keep, what stands for the function during a trace)
 _always_leaf = set()  # (id of globals, name) of functions wrapped with leaf=True
 
@@ -151,7 +152,13 @@ def patch_wrapped_functions(patcher):
             if getattr(fn, "__fxjit_patched__", False):
                 continue  # by the trace that this one is nested in
             patcher.replace_item(scope, name, _lasting_leaf_call(key, fn, scope, key in _always_leaf))
-    for cls, name in torch_tracing._wrapped_methods_to_patch:
+    for cls, name in _wrapped_methods_to_patch:
+        patch_methods(patcher, cls, [name])
+
+
+def patch_methods(patcher, cls, names):
+    """Calls of these methods with proxies, also as self, are recorded as call_method."""
+    for name in names:
         patcher.replace_method(cls, name, _leaf_method(cls, name))
 
 

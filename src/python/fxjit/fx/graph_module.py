@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import itertools
+import operator
 import types
 
 import torch
@@ -14,6 +15,7 @@ from ._guard_check import bind_guards
 from ._readable import readable
 from ._run import REQUIRED, Retracer
 from .graph import Graph
+from .node import Node
 
 __all__ = ["GraphModule"]
 
@@ -102,6 +104,10 @@ class GraphModule(torch.nn.Module):
 
             executor = self._snapshot._executor = snapshot_executor(self)
         return executor(*args)
+
+    def _run_with_attributes(self, args):
+        """_run, where the default of a parameter is a tensor: the graph has it as an attribute, read at each call."""
+        return self._run(tuple(operator.attrgetter(a.target)(self) if isinstance(a, Node) else a for a in args))
 
     # ---- from and to torch ----
 
@@ -276,12 +282,12 @@ class GraphModule(torch.nn.Module):
 
 
 @functools.lru_cache(maxsize=1024)
-def _forward_code(parameters):
-    """The code of a function with these parameters that hands them on; Python itself binds arguments then."""
+def _forward_code(parameters, run):
+    """The code of a function with these parameters that hands them on to a method; Python itself binds arguments then."""
     names = [p.lstrip("*") for p in parameters]
     receiver = next(n for n in ("self", *(f"self_{i}" for i in range(len(names)))) if n not in names)
     values = "".join(f"{name}, " for name in names)
-    source = f"def forward({', '.join((receiver, *parameters))}):\n    return {receiver}._run(({values}))\n"
+    source = f"def forward({', '.join((receiver, *parameters))}):\n    return {receiver}.{run}(({values}))\n"
     module = compile(source, "<fxjit forward>", "exec")
     return next(c for c in module.co_consts if isinstance(c, types.CodeType))
 
@@ -289,12 +295,16 @@ def _forward_code(parameters):
 def _make_forward(graph):
     empty = inspect.Parameter.empty
     parameters = graph._codegen.parameters(graph)
-    code = _forward_code(tuple(name for name, _, _ in parameters))
+    reads = any(isinstance(default, Node) for _, default, _ in parameters)
+    code = _forward_code(tuple(name for name, _, _ in parameters), "_run_with_attributes" if reads else "_run")
     plain = [(name, default) for name, default, _ in parameters if not name.startswith("*")]
     first = next((i for i, (_, default) in enumerate(plain) if default is not empty), len(plain))
     defaults = tuple(REQUIRED if default is empty else default for _, default in plain[first:])
     forward = types.FunctionType(code, globals(), "forward", defaults or None)
     forward.__annotations__ = {name.lstrip("*"): t for name, _, t in parameters if t is not empty}
+    outputs = graph.find_nodes(op="output")
+    if outputs and outputs[0].type is not None:
+        forward.__annotations__["return"] = outputs[0].type
     return forward
 
 

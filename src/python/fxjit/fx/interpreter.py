@@ -4,8 +4,10 @@ import contextlib
 import inspect
 
 import torch.fx.traceback as fx_traceback
+from torch.hub import tqdm
 
 from .._C import map_aggregate, map_arg
+from . import config
 from ._guard_check import bind_guards, check_guards
 from .graph import Graph
 from .proxy import Proxy
@@ -33,13 +35,18 @@ class Interpreter:
             self.user_to_last_uses = last_uses(self.graph)
 
     def run(self, *args, initial_env=None, enable_io_processing=True):
-        """The value of the output node. Nodes that `initial_env` maps to a value are not run."""
+        """The value of the output node. Nodes that `initial_env` maps to a value are not run, and take no argument.
+
+        Errors: RuntimeError for an argument too many or too few; what running a node raises, with the node in its text.
+        """
         self.env = initial_env if initial_env is not None else {}
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
+        if initial_env is None and type(self).placeholder is Interpreter.placeholder:
+            self._refuse_extra(args)
         self.args_iter = iter(args)
         unchecked = bind_guards(self.graph, self.module)
-        for node in self.graph.nodes:
+        for node in self.graph.nodes if config.disable_progress else self._with_progress():
             if node in self.env:
                 continue
             if unchecked and node.op != "placeholder":
@@ -56,6 +63,23 @@ class Interpreter:
             if node.op == "output":
                 value = self.env[node]
                 return self.graph.process_outputs(value) if enable_io_processing else value
+
+    def _with_progress(self):
+        """The nodes, and on stderr how many of them have run."""
+        names = str(list(self.graph.nodes)) if config.verbose_progress else ""
+        with tqdm(total=len(self.graph.nodes), desc=f"{self.name}: {names}") as bar:
+            for node in self.graph.nodes:
+                bar.update(1)
+                yield node
+
+    def _refuse_extra(self, args):
+        # torch.fx drops arguments that no placeholder takes: a caller who miscounted does not learn of it.
+        names = [n.target for n in self.graph.find_nodes(op="placeholder")]
+        if len(args) > len(names) and not any(name.startswith("*") for name in names):
+            raise RuntimeError(
+                f"Interpreter.run expected {len(names)} arguments for placeholders but received {len(args)} "
+                "(extra arguments)"
+            )
 
     def _check(self, guards):
         """Checks the guards of the graph once all its inputs have values; returns those that are to be checked yet."""

@@ -4,9 +4,9 @@ import traceback
 
 import torch
 from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
-from torch.utils import _pytree as pytree
 
 from ..interpreter import Interpreter
+from ..node import map_aggregate
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 
@@ -51,7 +51,7 @@ class ShapeProp(Interpreter):
                 return _extract_tensor_metadata(value)
             return value
 
-        meta = pytree.tree_map(extract, result)
+        meta = map_aggregate(result, extract)
         if found:
             n.meta["tensor_meta"] = meta
         n.meta["type"] = type(result)
