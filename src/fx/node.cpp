@@ -1,5 +1,6 @@
 #include "fxjit/fx/node.h"
 
+#include <algorithm>
 #include <array>
 
 #include "fx/block.h"
@@ -37,15 +38,23 @@ Callable& Node::callable() const {
 // ---- Edges. A producer's users form a list; a user's inputs an array in the graph's arena. While a user's edges are
 // made, each new one goes to the end of its producer's list: a producer that was seen before has this user last.
 
+// Edges that are there stay, and keep their places among the producers' users.
 void Node::link_inputs() {
-  const uint32_t wanted = detail::node_count(args_) + detail::node_count(kwargs_);
+  const uint32_t wanted = detail::node_count(args_) + detail::node_count(kwargs_), kept = num_inputs_;
   if (wanted > inputs_capacity_) {
-    inputs_ = graph_->store_->arena.allocate_array<Use>(wanted);
+    Use* const inputs = graph_->store_->arena.allocate_array<Use>(wanted);
+    for (uint32_t i = 0; i < kept; ++i) {
+      const Use& use = inputs[i] = inputs_[i];
+      if (!use.producer) continue;  // its graph is gone
+      (use.prev ? use.prev->next : use.producer->first_user_) = &inputs[i];
+      (use.next ? use.next->prev : use.producer->last_user_) = &inputs[i];
+    }
+    inputs_ = inputs;
     inputs_capacity_ = wanted;
   }
-  num_inputs_ = 0;
   const auto link = [&](Node* producer) {
     if (producer->last_user_ && producer->last_user_->user == this) return;
+    if (std::any_of(inputs_, inputs_ + kept, [&](const Use& use) { return use.producer == producer; })) return;
     Use* use = &inputs_[num_inputs_++];
     *use = {producer, this, producer->last_user_, nullptr};
     (producer->last_user_ ? producer->last_user_->next : producer->first_user_) = use;
@@ -55,7 +64,7 @@ void Node::link_inputs() {
   };
   detail::visit_nodes(args_, link);
   detail::visit_nodes(kwargs_, link);
-  graph_->work_.uses += num_inputs_;
+  graph_->work_.uses += num_inputs_ - kept;
 }
 
 void Node::unlink_inputs() {
@@ -96,7 +105,9 @@ void Node::insert_arg(size_t i, Argument value) {
   }
   std::vector<Argument> items(args_.items().begin(), args_.items().end());
   items.insert(items.begin() + static_cast<std::ptrdiff_t>(i), std::move(value));
-  set_args(Argument::tuple(items));
+  args_ = Argument::tuple(items);
+  link_inputs();
+  ++graph_->version_;
 }
 
 void Node::update_kwarg(std::string_view key, Argument value) {

@@ -170,3 +170,16 @@ def test_hooks_learn_of_copies_and_of_dead_code(fx):
     log.clear()
     gm.graph.eliminate_dead_code()
     assert log == [("erased", name) for name in ("cos", "sin", "relu_2", "relu_1")]
+
+
+def test_an_inserted_argument_leaves_the_order_of_users(fx):
+    graph = fx.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    first, second = (graph.call_function(torch.add, (x, n)) for n in (1, 2))
+    first.insert_arg(2, y)
+    first.insert_arg(0, x)
+    first.insert_arg(0, 5)
+    assert first.args == (5, x, x, 1, y)
+    assert list(x.users) == [first, second] and list(y.users) == [first] and first.all_input_nodes == [x, y]
+    first.args = (1,)
+    assert list(x.users) == [second] and not y.users

@@ -78,6 +78,31 @@ TEST(Graph, ArgumentUpdatesKeepUsesRight) {
   EXPECT_EQ(n->args().to_string(), "(%x, %y, %y, 5)");
 }
 
+TEST(Graph, AnInsertedArgumentLeavesTheOrderOfUsers) {
+  Graph g;
+  Node *x = g.placeholder("x"), *y = g.placeholder("y");
+  Node* first = g.call_function(op("add"), t({x, 1}));
+  Node* second = g.call_function(op("add"), t({x, 2}));
+  first->insert_arg(0, y);  // needs more room for its inputs
+  first->insert_arg(0, x);
+  EXPECT_EQ(first->args().to_string(), "(%x, %y, %x, 1)");
+  EXPECT_EQ(x->users_vector(), (std::vector<Node*>{first, second}));
+  EXPECT_EQ(y->users_vector(), (std::vector<Node*>{first}));
+  first->set_args(t({1}));
+  EXPECT_EQ(x->users_vector(), (std::vector<Node*>{second}));
+  EXPECT_EQ(y->num_users(), 0u);
+}
+
+TEST(Graph, IsCopiedIntoItself) {
+  Graph g;
+  g.call_method("relu", t({g.placeholder("x")}));
+  NodeMap map;
+  EXPECT_FALSE(g.graph_copy(g, map));
+  EXPECT_EQ(g.size(), 4u);
+  EXPECT_EQ(map.size(), 2u);
+  g.lint(nullptr);
+}
+
 TEST(Graph, ReplaceAllUsesReturnsTheChangedUsersAndHonoursTheFilter) {
   Graph g;
   Node* x = g.placeholder("x");
