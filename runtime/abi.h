@@ -35,6 +35,7 @@ typedef struct fxjit_launch {
   const int64_t* strides;  /* [buffer][axis], in elements; read only where the stride class is Any */
   const uint64_t* scalars; /* f64 or i64 bits, one per scalar */
   int64_t blocks;          /* elementwise: blocks per outer index = ceil(inner extent / block) */
+  fxjit_status status;     /* FXJIT_OK before; a kernel that gets no scratch leaves FXJIT_NO_MEMORY and does nothing */
 } fxjit_launch;
 
 typedef void (*fxjit_parallel_for)(int64_t begin, int64_t end, int64_t grain, fxjit_kernel fn, void* ctx);
@@ -81,8 +82,7 @@ typedef fxjit_status (*fxjit_specialised)(fxjit_frame* frame, const fxjit_value*
 fxjit_status fxjit_arena_reserve(fxjit_frame* frame, size_t bytes);
 
 /* Thread-local scratch of at least `bytes`, 64-byte aligned, valid until the calling kernel returns; one at a time.
-   Never NULL: a kernel cannot fail, so a machine without memory for one row more ends the process with a message, as
-   the page fault that would follow does. */
+   NULL where there is no memory. */
 void* fxjit_scratch(size_t bytes);
 
 /* Calls fn over [0, units): inline where units <= grain or threads == 1 or after fork, else through frame->parallel. */

@@ -40,6 +40,14 @@ class RowEmitter {
     if (offsets.empty()) return;
     llvm::FunctionCallee callee = e_.module->getOrInsertFunction("fxjit_scratch", b_.ir.getPtrTy(), b_.ir.getInt64Ty());
     Value* base = b_.ir.CreateCall(callee, {offset}, "scratch");
+    llvm::BasicBlock* without = e_.new_block("no_scratch");
+    llvm::BasicBlock* next = e_.new_block("rows");
+    b_.ir.CreateCondBr(b_.ir.CreateIsNull(base), without, next);
+    b_.ir.SetInsertPoint(without);
+    e_.hooks.report_no_memory(b_.ir, *e_.function);
+    b_.ir.CreateRetVoid();
+    b_.ir.SetInsertPoint(next);
+    b_.hoist_into(next);
     for (auto [id, at] : offsets) row_of_[id] = b_.ir.CreateInBoundsGEP(b_.ir.getInt8Ty(), base, at);
   }
 

@@ -68,6 +68,9 @@ struct TargetHooks {
   // Are masks cheap to carry round a loop as they are? Where not, they are carried as integers of the compared width.
   virtual bool has_mask_registers() const { return false; }
 
+  // Tells the launch that there was no memory for scratch, before a return. Asked only where lanes() > 1.
+  virtual void report_no_memory(Ir&, llvm::Function&) const {}
+
   // Called before the return of a kernel that made non-temporal stores.
   virtual void fence_nontemporal(Ir&) const {}
 

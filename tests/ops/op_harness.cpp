@@ -131,8 +131,12 @@ class Comparison {
     std::vector<void*> pointers, reference;
     for (Memory& m : got_) pointers.push_back(m.data());
     for (Memory& m : want_) reference.push_back(m.data());
-    fxjit_launch launch{pointers.data(), shape_.extents.data(), shape_.strides.data(), shape_.scalars.data(),
-                        codegen::blocks_per_outer(k_, schedule, shape_.extents.data())};
+    fxjit_launch launch{pointers.data(),
+                        shape_.extents.data(),
+                        shape_.strides.data(),
+                        shape_.scalars.data(),
+                        codegen::blocks_per_outer(k_, schedule, shape_.extents.data()),
+                        FXJIT_OK};
     const int64_t units = codegen::unit_count(k_, schedule, shape_.extents.data());
     const uint32_t control = _mm_getcsr() & kControlBits;
     constexpr int cuts = 3;

@@ -1,5 +1,7 @@
 """What comes into a compiled call and leaves it besides values: fresh tensors, devices, warnings, tangents, sizes."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -138,3 +140,35 @@ def test_a_write_counts_once():
     x = torch.ones(3)
     for calls_made in (1, 2, 3):
         assert compiled(x) is x and x._version == calls_made
+
+
+WITHOUT_MEMORY = """
+import resource, torch, fxjit
+
+def f(x):
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    s = e.sum(-1, keepdim=True)
+    return (e * (e - s)).sum(-1)
+
+with torch.no_grad():
+    compiled = fxjit.compile(f)
+    small, large = torch.randn(2, 100), torch.zeros(2, 1 << 25)
+    compiled(small)
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limit = pages * resource.getpagesize() + (64 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    try:
+        compiled(large)  # a row of exponentials has 128 MiB
+    except RuntimeError as error:
+        assert "out of memory" in str(error), error
+    else:
+        raise AssertionError("no error")
+    torch.testing.assert_close(compiled(small), f(small))
+    assert len(compiled.explain().specialisations) == 1
+print("done")
+"""
+
+
+def test_no_memory_for_a_row_of_scratch_is_an_error():
+    run = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True)
+    assert run.stdout == "done\n", run.stderr

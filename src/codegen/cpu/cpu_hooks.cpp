@@ -61,6 +61,12 @@ struct CpuHooks : TargetHooks {
     return b.CreateLoad(element, b.CreateConstInBoundsGEP1_64(element, array, index));
   }
 
+  void report_no_memory(Ir& b, llvm::Function& f) const override {
+    Value* place = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), f.getArg(2), offsetof(fxjit_launch, status));
+    llvm::StoreInst* store = b.CreateAlignedStore(b.getInt32(FXJIT_NO_MEMORY), place, llvm::Align(4));
+    store->setAtomic(llvm::AtomicOrdering::Monotonic);  // other threads may have none either
+  }
+
   // Such stores are ordered by nothing else than this, or a locked instruction.
   void fence_nontemporal(Ir& b) const override { b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {}); }
 };

@@ -55,6 +55,8 @@ void Launcher::launch(const SpecialisedStep& step, int32_t index) {
   fill(call, addresses);
   const Shape s = shape(call, schedule);
   body_.f.store(s.blocks, launch_, offsetof(fxjit_launch, blocks));
+  const bool may_fail = call.kernel.has_reduction();  // only rows use scratch
+  if (may_fail) body_.f.store(body_.host().i32(FXJIT_OK), launch_, offsetof(fxjit_launch, status));
   llvm::Value* kernel = function(step, index, addresses);
   llvm::Value* least = grain(call, schedule, s);
   const auto* units = llvm::dyn_cast<llvm::ConstantInt>(s.units);
@@ -72,6 +74,7 @@ void Launcher::launch(const SpecialisedStep& step, int32_t index) {
     run = body_.ir().CreateCall(launcher, {body_.f.frame(), kernel, launch_, s.units, least});
   }
   if (run) body_.host().comment(run, *step.node);
+  if (run && may_fail) body_.f.check(body_.f.load(body_.host().i32(), launch_, offsetof(fxjit_launch, status)));
   bump_versions(step, call);
 }
 

@@ -206,8 +206,12 @@ class Group {
     const codegen::Schedule schedule = codegen::choose_schedule(l.kernel);
     const auto handle = jit::get_kernel(l.kernel, schedule, Options());
     if (!handle) return handle.reason();
-    fxjit_launch launch{pointers.data(), extents.data(), strides.data(), scalars.data(),
-                        codegen::blocks_per_outer(l.kernel, schedule, extents.data())};
+    fxjit_launch launch{pointers.data(),
+                        extents.data(),
+                        strides.data(),
+                        scalars.data(),
+                        codegen::blocks_per_outer(l.kernel, schedule, extents.data()),
+                        FXJIT_OK};
     handle->function(0, codegen::unit_count(l.kernel, schedule, extents.data()), &launch);
     for (Node* n : outputs_) {
       const std::string wrong = difference(*n, mine.at(n), l.kernel);

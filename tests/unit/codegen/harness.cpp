@@ -48,8 +48,12 @@ Compiled compile(const kernel::Kernel& k, const jit::CpuTarget& target, std::opt
 
 void run(const Compiled& c, const std::vector<void*>& pointers, const std::vector<int64_t>& extents,
          const std::vector<int64_t>& strides, const std::vector<uint64_t>& scalars, int cuts) {
-  fxjit_launch launch{pointers.data(), extents.data(), strides.data(), scalars.data(),
-                      codegen::blocks_per_outer(c.k, c.schedule, extents.data())};
+  fxjit_launch launch{pointers.data(),
+                      extents.data(),
+                      strides.data(),
+                      scalars.data(),
+                      codegen::blocks_per_outer(c.k, c.schedule, extents.data()),
+                      FXJIT_OK};
   const int64_t units = codegen::unit_count(c.k, c.schedule, extents.data());
   for (int i = 0; i < cuts; ++i) c.function(units * i / cuts, units * (i + 1) / cuts, &launch);
 }

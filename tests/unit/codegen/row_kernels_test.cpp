@@ -308,6 +308,19 @@ TEST(Rows, ExpensiveValuesAreKept) {
   EXPECT_TRUE(uses_scratch(kSoftmax, true));
 }
 
+// The extent says more than there is: the kernel returns before it touches anything.
+TEST(Rows, WithoutMemoryForScratchTheLaunchSaysSo) {
+  const kernel::Kernel k = kernel::parse(kWeighted);
+  for (const jit::CpuTarget* target : targets()) {
+    const Compiled compiled = compile(k, *target);
+    const int64_t extents[] = {3, int64_t{1} << 58}, strides[] = {0, 1, 0, 1};
+    void* const pointers[] = {nullptr, nullptr};
+    fxjit_launch launch{pointers, extents, strides, nullptr, 1, FXJIT_OK};
+    compiled.function(0, 3, &launch);
+    EXPECT_EQ(launch.status, FXJIT_NO_MEMORY) << target->name;
+  }
+}
+
 TEST(Rows, KeptInScratch) {
   check(kernel::parse(kWeighted), kAll, within(2e-6, 1e-10));
   check(kernel::parse(kHalfSoftmax), kAll, within(1e-3, 1e-6));

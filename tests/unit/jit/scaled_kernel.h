@@ -34,7 +34,7 @@ inline std::vector<float> run(const KernelHandle& h, const codegen::Schedule& s,
   void* pointers[] = {x.data(), out.data()};
   const int64_t extents[] = {static_cast<int64_t>(x.size())};
   const int64_t strides[] = {1, 1};
-  fxjit_launch launch{pointers, extents, strides, nullptr, codegen::blocks_per_outer(k, s, extents)};
+  fxjit_launch launch{pointers, extents, strides, nullptr, codegen::blocks_per_outer(k, s, extents), FXJIT_OK};
   h.function(0, codegen::unit_count(k, s, extents), &launch);
   return out;
 }

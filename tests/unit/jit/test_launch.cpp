@@ -103,6 +103,23 @@ TEST(Launch, NothingRunsWithoutElements) {
   EXPECT_EQ(host.outputs.size(), 1u);
 }
 
+// A row kernel may have no memory for scratch, in any of its calls; the next launch starts afresh.
+TEST(Launch, AKernelWithoutMemoryFailsTheCall) {
+  Copy c(2, true, true, {});
+  SpecialisedHost host(c.g.graph, c.g.env, c.g.inputs);
+  static bool fails;
+  host.kernels[c.launch] = {[](int64_t, int64_t, void* ctx) {
+                              if (fails) static_cast<fxjit_launch*>(ctx)->status = FXJIT_NO_MEMORY;
+                            },
+                            nullptr};
+  auto x = std::make_unique<FakeTensor>(DType::Float32, std::vector<int64_t>{3, 5});
+  for (const bool f : {true, false, true}) {
+    fails = f;
+    EXPECT_EQ(host.run({x.get()}), f ? FXJIT_NO_MEMORY : FXJIT_OK);
+    host.outputs.clear();
+  }
+}
+
 // Work that is worth it goes through the frame's parallel_for, in grains; less runs inline.
 TEST(Launch, LargeLaunchesAskForThreads) {
   Copy c(2, false, true, {});

@@ -96,6 +96,12 @@ TEST(Scratch, IsAlignedThreadLocalAndGrows) {
   std::thread([b] { EXPECT_NE(fxjit_scratch(64), b); }).join();
 }
 
+TEST(Scratch, WithoutMemoryThereIsNoneAndTheOldStays) {
+  void* a = fxjit_scratch(100);
+  EXPECT_EQ(fxjit_scratch(size_t{1} << 60), nullptr);
+  EXPECT_EQ(fxjit_scratch(100), a);
+}
+
 struct Seen {
   int calls = 0;
   int64_t units = 0;
@@ -117,7 +123,7 @@ void halves(int64_t begin, int64_t end, int64_t, fxjit_kernel fn, void* ctx) {
 Seen launch(int64_t units, int64_t grain, int32_t threads, fxjit_parallel_for parallel = &halves) {
   Seen seen;
   void* pointer = &seen;
-  fxjit_launch l{&pointer, nullptr, nullptr, nullptr, 0};
+  fxjit_launch l{&pointer, nullptr, nullptr, nullptr, 0, FXJIT_OK};
   fxjit_frame* f = fxjit_frame_acquire(0, 0);
   f->parallel = parallel;
   f->threads = threads;

@@ -185,7 +185,7 @@ fxjit_status doubled(fxjit_frame* f, const fxjit_value* in, const int64_t* scala
   int64_t n = scalars[0], one = 1;
   void* pointers[2] = {f->table->data(f, 0), nullptr};
   if (fxjit_status s = f->table->empty(f, 1, static_cast<int32_t>(DType::Float32), 1, &n, &one, &pointers[1])) return s;
-  fxjit_launch launch{pointers, &n, nullptr, nullptr, 0};
+  fxjit_launch launch{pointers, &n, nullptr, nullptr, 0, FXJIT_OK};
   fxjit_launch_kernel(f, &twice, &launch, n, 1000);
   out[0] = f->slots[1];
   f->slots[1] = nullptr;
