@@ -227,8 +227,7 @@ PyObject* node_replace_uses(PyObject* o, PyObject* const* args, Py_ssize_t nargs
     PyObject* a[3];
     parse_args("replace_all_uses_with", {"replace_with", "delete_user_cb", "propagate_meta"}, 1, args, nargs, kw, a, 2);
     PyGraph* g = as_node(o)->graph;
-    Argument replacement = from_python(a[0], g);
-    Node* with = node_of(a[0]);
+    Argument replacement = from_python(a[0], g);  // a node, or a constant as torch.fx takes it too
     auto filter = [&](Node* user) {
       nb::object u = own(wrap_node(g, user));
       if (is_given(a[1])) {
@@ -237,14 +236,15 @@ PyObject* node_replace_uses(PyObject* o, PyObject* const* args, Py_ssize_t nargs
         if (yes < 0) throw PythonErrorSet{};
         if (!yes) return false;
       }
-      nb::object name = own(text(with->name()));
+      nb::object name = own(PyObject_Str(a[0]));
       run_hooks(g, "_replace_hooks", {{"old", o}, {"new", name.ptr()}, {"user", u.ptr()}});
       return true;
     };
     bool ask = is_given(a[1]) || hooks_in(g, "_replace_hooks");
     bool propagate = a[2] && PyObject_IsTrue(a[2]) == 1;
     FunctionRef<bool(Node*)> callback = ask ? FunctionRef<bool(Node*)>(filter) : FunctionRef<bool(Node*)>();
-    return node_list(g, self_node(o)->replace_all_uses_with(with, callback, propagate));
+    if (propagate) return node_list(g, self_node(o)->replace_all_uses_with(node_of(a[0]), callback, true));
+    return node_list(g, self_node(o)->replace_all_uses_with(replacement, callback));
   });
 }
 

@@ -59,6 +59,13 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return binary<fn_pow>(a, b);
 }
 
+// The slot that makes Python take a Proxy for a sequence, as it takes torch.fx's: reversed() then asks for its length,
+// and proxy_len says how to record that.
+PyObject* proxy_item(PyObject* o, Py_ssize_t i) {
+  nb::object index = nb::steal(PyLong_FromSsize_t(i));
+  return index.is_valid() ? binary<fn_getitem>(o, index.ptr()) : nullptr;
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   static constexpr const Operator& (*functions[])() = {fn_lt, fn_le, fn_eq, fn_ne, fn_gt, fn_ge};
   static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);
@@ -306,6 +313,8 @@ PyType_Slot proxy_slots[] = {
     {Py_nb_absolute, slot(unary<fn_abs>)},
     {Py_mp_subscript, slot(binary<fn_getitem>)},
     {Py_mp_length, slot(proxy_len)},
+    {Py_sq_item, slot(proxy_item)},
+    {Py_sq_length, slot(proxy_len)},
     {0, nullptr},
 };
 constexpr unsigned int kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE;

@@ -37,6 +37,11 @@ def to_torch(module: fx.GraphModule) -> torch.fx.GraphModule:
     return _translate_module(module, torch.fx, {})
 
 
+def to_torch_graph(graph: fx.Graph) -> torch.fx.Graph:
+    """A graph alone, without its guards; what its nodes name is not translated."""
+    return _translate_graph(graph, torch.fx)
+
+
 def _source_of(kind):
     return torch.fx if kind is fx else fx
 

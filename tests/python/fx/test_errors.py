@@ -83,6 +83,8 @@ def test_trace_error_is_one_class_for_both(ours):
 def test_len_says_how_to_wrap_it(fx):
     with pytest.raises(RuntimeError, match="'len' is not supported in symbolic tracing by default.*wrap"):
         fx.Tracer().trace(lambda x: len(x))
+    with pytest.raises(RuntimeError, match="'len' is not supported in symbolic tracing by default.*wrap"):
+        fx.Tracer().trace(lambda x: list(reversed(x)))
 
 
 @pytest.mark.parametrize(

@@ -183,3 +183,17 @@ def test_an_inserted_argument_leaves_the_order_of_users(fx):
     assert list(x.users) == [first, second] and list(y.users) == [first] and first.all_input_nodes == [x, y]
     first.args = (1,)
     assert list(x.users) == [second] and not y.users
+
+
+@pytest.mark.parametrize("constant", [3, None, "text", [1, 2.5], torch.float32], ids=repr)
+def test_uses_are_replaced_by_a_constant(fx, constant):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    relu = graph.call_function(torch.relu, (x,))
+    total = graph.call_function(torch.add, (relu, 1), {"out": relu})
+    graph.output((total, relu))
+    assert [n.name for n in relu.replace_all_uses_with(constant, lambda user: user.op != "output")] == ["add"]
+    assert total.args == (constant, 1) and total.kwargs == {"out": constant} and list(relu.users) == [graph.output_node()]
+    assert [n.op for n in relu.replace_all_uses_with(constant)] == ["output"] and not relu.users
+    assert graph.output_node().args == ((total, constant),)
+    graph.lint()

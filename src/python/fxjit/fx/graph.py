@@ -5,14 +5,35 @@ import inspect
 import warnings
 
 import torch
+from torch.fx.graph import PythonCode  # what Graph.python_code returns
 
 from .. import _C
 
-__all__ = ["CodeGen", "Graph"]
+__all__ = ["CodeGen", "Graph", "PythonCode"]
+
+
+class _LeftOut:
+    """A name of torch.fx's class that ours has no use for: the AttributeError says what to do instead."""
+
+    def __init__(self, advice):
+        self.advice = advice
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        raise AttributeError(f"fxjit.fx's {owner.__name__} has no {self.name}: {self.advice}")
+
+
+_NO_SOURCE = "what runs is machine code, for which no Python source is generated. "
 
 
 class CodeGen:
     """The calling convention of a graph: how the caller's arguments become values of the placeholders, and back."""
+
+    gen_fn_def = _LeftOut(_NO_SOURCE + "Override parameters() to say what forward takes, process_inputs() to unpack it")
+    generate_output = _LeftOut(_NO_SOURCE + "Override process_outputs() to say what forward returns")
+    additional_globals = _LeftOut(_NO_SOURCE + "process_inputs() and process_outputs() see the names of their own module")
 
     def process_inputs(self, *args):
         return args
@@ -27,6 +48,9 @@ class CodeGen:
             (n.target, n.args[0] if n.args else empty, empty if n.type is None else n.type)
             for n in graph.find_nodes(op="placeholder")
         ]
+
+
+_SOURCE_HOOKS = ("gen_fn_def", "generate_output", "additional_globals")
 
 
 class PyTreeInfo:
@@ -79,6 +103,9 @@ class Graph(_C.Graph):
     """
 
     guards = ()
+    on_generate_code = _LeftOut(
+        _NO_SOURCE + "Edit the graph, or subclass Interpreter to act on each node; gm.to_torch().graph has it"
+    )
 
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self.owning_module = owning_module
@@ -142,7 +169,40 @@ class Graph(_C.Graph):
         return super().graph_copy(g, val_map, return_output_node)
 
     def set_codegen(self, codegen):
+        """Takes a calling convention. NotImplementedError for one that generates source, as those for torch.fx do."""
+        for name in _SOURCE_HOOKS:
+            if hasattr(codegen, name):
+                raise NotImplementedError(
+                    f"{type(codegen).__name__}.{name} would not be called: {vars(CodeGen)[name].advice}"
+                )
         self._codegen = codegen
+
+    def python_code(
+        self,
+        root_module,
+        *,
+        verbose=False,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+        expanded_def=False,
+        record_func=False,
+        additional_meta=None,
+    ):
+        """The graph as Python source, which torch.fx writes of it: a PythonCode with `src`, `globals` and the rest. It
+        is for reading and for programs that execute it; it is not what runs here, and checks no guards."""
+        from ..interop import to_torch_graph
+
+        return to_torch_graph(self).python_code(
+            root_module,
+            verbose=verbose,
+            include_stride=include_stride,
+            include_device=include_device,
+            colored=colored,
+            expanded_def=expanded_def,
+            record_func=record_func,
+            additional_meta=additional_meta,
+        )
 
     def eliminate_dead_code(self, is_impure_node=None):
         """Removes nodes that nobody uses and that have no effect; returns whether there were any."""

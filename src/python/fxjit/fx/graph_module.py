@@ -124,6 +124,11 @@ class GraphModule(torch.nn.Module):
 
         return to_torch(self)
 
+    def to_folder(self, folder, module_name="FxModule"):
+        """Writes the module into a folder as a Python package, whose class `module_name` has the graph as torch.fx's
+        source: for programs without fxjit, and for reading. save() writes what fxjit reads back."""
+        self.to_torch().to_folder(folder, module_name)
+
     # ---- observers of changes ----
 
     def _register_replace_node_hook(self, f):
