@@ -1,7 +1,8 @@
-// Splits a graph into submodules, as the user assigns its nodes to partitions.
+// Splits a graph into submodules, as the user assigns its nodes to partitions or tags.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,5 +47,14 @@ FXJIT_API SplitGraph split_graph(const Graph& graph, const Module& root, Functio
 // The same as modules; attributes are shared with `module`. `qualname_map` gets new qualified names → old ones.
 FXJIT_API GraphModuleRef split_module(const GraphModule& module, FunctionRef<Argument(Node*)> callback,
                                       const SplitOptions& options = {}, TargetMap* qualname_map = nullptr);
+
+// One submodule per tag, of that name, called in the order of `tags`; a tag without nodes is an empty one. `tag_of`
+// gives the tag of each node but placeholders, get_attr nodes and the output, and is called once for each, in program
+// order. Attributes are read inside of the submodules, under the paths that they have in `module`, and shared with it.
+// Submodules return their only value as it is, or in a tuple if `return_tuple`. KeyError for an unknown tag,
+// AssertionError for a node that reads a value of a later tag, RuntimeError for a graph without output.
+FXJIT_API GraphModuleRef split_by_tags(const GraphModule& module, std::span<const std::string> tags,
+                                       FunctionRef<std::string(Node*)> tag_of, bool return_tuple = false,
+                                       TargetMap* qualname_map = nullptr);
 
 }  // namespace fxjit::inline v0::fx

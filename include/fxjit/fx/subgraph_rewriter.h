@@ -37,8 +37,10 @@ FXJIT_API std::vector<ReplacedPatterns> replace_matches(Graph& graph, const Grap
                                                         std::vector<InternalMatch> matches,
                                                         FunctionRef<const Graph*(const InternalMatch&)> replacement);
 
-// Finds and replaces all non-overlapping matches, copies the attributes of `replacement` that the module lacks (as
-// references) and recompiles. Constants that the pattern takes as parameters match any constant.
+// Finds and replaces all non-overlapping matches and recompiles. Constants that the pattern takes as parameters match
+// any constant. Attributes of `replacement` that the module lacks are shared with it, under their paths: Python's deep
+// copies have no counterpart, as a Module of C++ need not be copyable (GraphModule::copy shares as well). Whoever wants
+// a parameter of its own for the module gives the replacement one that nothing else holds.
 FXJIT_API std::vector<ReplacedPatterns> replace_pattern(GraphModule& module, const GraphModule& pattern,
                                                         const GraphModule* replacement,
                                                         const RewriteOptions& options = {});

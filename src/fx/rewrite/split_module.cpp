@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "fx/rewrite/attributes.h"
+#include "fx/rewrite/split_parts.h"
 #include "fx/rewrite/split_plan.h"
 #include "support/errors.h"
 
@@ -13,11 +14,6 @@ namespace fxjit::inline v0::fx {
 using support::concat;
 
 namespace {
-
-void copy_meta(const Node& from, Node* to) {
-  if (const NodeMeta* meta = from.meta_if_any()) to->meta().copy_from(*meta);
-  to->set_tensor_type(from.tensor_type());
-}
 
 class Splitter {
  public:
@@ -196,7 +192,9 @@ class Splitter {
 ModuleRef take_attributes(const Module& from, const TargetMap& targets) {
   auto taken = make_ref<BasicModule>();
   for (const auto& [name, path] : targets) {
+    if (find_attribute(*taken, name)) continue;  // within a module that was taken whole
     const ObjectRef value = find_attribute(from, path);
+    if (!value) throw AttributeError(concat("Node target ", path, " not found!"));
     set_attribute_at(*taken, name, value, registered_kind(*value));
   }
   return taken;
@@ -204,14 +202,7 @@ ModuleRef take_attributes(const Module& from, const TargetMap& targets) {
 
 }  // namespace
 
-SplitGraph split_graph(const Graph& graph, const Module& root, FunctionRef<Argument(Node*)> callback,
-                       const SplitOptions& options) {
-  return Splitter(graph, root, options, plan_split(graph, callback, options)).run();
-}
-
-GraphModuleRef split_module(const GraphModule& module, FunctionRef<Argument(Node*)> callback,
-                            const SplitOptions& options, TargetMap* qualname_map) {
-  SplitGraph split = split_graph(module.graph(), module, callback, options);
+GraphModuleRef assemble_split(const GraphModule& module, const SplitGraph& split, TargetMap* qualname_map) {
   const ModuleRef root = take_attributes(module, split.targets);
   for (const SplitPartition& part : split.partitions) {
     const GraphModuleRef made = GraphModule::create(take_attributes(module, part.targets), part.graph);
@@ -221,6 +212,16 @@ GraphModuleRef split_module(const GraphModule& module, FunctionRef<Argument(Node
     }
   }
   return GraphModule::create(root, split.graph);
+}
+
+SplitGraph split_graph(const Graph& graph, const Module& root, FunctionRef<Argument(Node*)> callback,
+                       const SplitOptions& options) {
+  return Splitter(graph, root, options, plan_split(graph, callback, options)).run();
+}
+
+GraphModuleRef split_module(const GraphModule& module, FunctionRef<Argument(Node*)> callback,
+                            const SplitOptions& options, TargetMap* qualname_map) {
+  return assemble_split(module, split_graph(module.graph(), module, callback, options), qualname_map);
 }
 
 }  // namespace fxjit::inline v0::fx

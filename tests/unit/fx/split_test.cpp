@@ -79,6 +79,50 @@ TEST(SplitModule, CyclesAndMissingTargets) {
 
 const auto is_cheap = [](Node* n) { return n->op() == Opcode::CallMethod && n->target_str() != "sigmoid"; };
 
+TEST(SplitByTags, SubmodulesInTheOrderOfTheTags) {
+  const auto m = program();
+  const std::vector<std::string> tags = {"front", "unused", "back"};
+  const auto tag = [](Node* n) { return by_name(n) == 0 ? std::string("front") : std::string("back"); };
+  const auto split = split_by_tags(*m, tags, tag);
+  EXPECT_EQ(names(split->graph()), (Names{"x", "y", "front", "getitem", "getitem_1", "unused", "back", "output"}));
+  EXPECT_EQ(children(*split), (Names{"front", "unused", "back"}));
+  EXPECT_EQ(run(*split, {2, 5}), (2 * 3 + 5) * (2 * 3) - 5);
+  const auto tuples = split_by_tags(*m, tags, tag, true);
+  EXPECT_EQ(names(tuples->graph()).back(), "output");
+  EXPECT_EQ(names(tuples->graph()).size(), names(split->graph()).size() + 1);  // an item of what `back` returns
+  EXPECT_EQ(run(*tuples, {2, 5}), (2 * 3 + 5) * (2 * 3) - 5);
+}
+
+TEST(SplitByTags, AttributesKeepTheirPaths) {
+  const auto root = make_ref<BasicModule>();
+  const auto inner = root->register_module("outer", make_ref<BasicModule>());
+  inner->register_module("relu", make_ref<BasicModule>());
+  inner->register_parameter("scale", parameter(3));
+  const GraphPtr g = Graph::create();
+  Node* scale = g->get_attr("outer.scale");
+  Node* scaled = g->call_function(op("mul"), Argument::tuple({g->placeholder("x"), scale}));
+  g->output(Argument::tuple({g->call_module("outer.relu", Argument::tuple({scaled})), scale}));
+  const auto m = GraphModule::create(root, g);
+  TargetMap paths;
+  const std::vector<std::string> tags = {"a", "b"};
+  const auto tag = [](Node* n) { return n->op() == Opcode::CallModule ? std::string("b") : std::string("a"); };
+  const auto split = split_by_tags(*m, tags, tag, false, &paths);
+  EXPECT_EQ(paths, (TargetMap{{"a.outer.scale", "outer.scale"}, {"b.outer.relu", "outer.relu"}}));
+  EXPECT_EQ(names(split->graph()), (Names{"x", "outer_scale", "a", "b", "output"}));
+  for (const char* path : {"a.outer.scale", "outer.scale"}) {
+    EXPECT_EQ(find_attribute(*split, path).get(), find_attribute(*m, "outer.scale").get()) << path;
+  }
+  EXPECT_EQ(find_module(*split, "b.outer.relu").get(), find_module(*m, "outer.relu").get());
+}
+
+TEST(SplitByTags, Mistakes) {
+  const auto m = program();
+  const std::vector<std::string> tags = {"a", "b"};
+  EXPECT_THROW(split_by_tags(*m, tags, [](Node*) { return std::string("c"); }), KeyError);
+  const auto backwards = [](Node* n) { return n->name() == "mul" ? std::string("b") : std::string("a"); };
+  EXPECT_THROW(split_by_tags(*m, tags, backwards), AssertionError);
+}
+
 TEST(Partitioner, ProposesAndFuses) {
   const auto m = symbolic_trace([](Proxy x) {
     Proxy a = (x + 1) * 2, b = a - 5;
