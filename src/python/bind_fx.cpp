@@ -321,6 +321,8 @@ void bind_fx(nb::module_& m) {
     add_users_type(module);
     add_proxy_types(module);
     add_tracer_types(module);
+    add_module_functions(module);
+    add_patch_functions(module);
     add_text_functions(module);
     if (PyModule_AddFunctions(module, functions) < 0) throw PythonErrorSet{};
   } catch (const PythonErrorSet&) {

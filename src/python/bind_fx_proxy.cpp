@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "python/fx_args.h"
+#include "python/fx_tracer.h"
 
 namespace fxjit::inline v0::python {
 

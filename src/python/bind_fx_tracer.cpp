@@ -7,6 +7,7 @@
 #include <new>
 
 #include "python/fx_args.h"
+#include "python/fx_tracer.h"
 
 namespace fxjit::inline v0::python {
 
@@ -14,13 +15,12 @@ namespace {
 
 using fx::Argument;
 
-PyTracer* as_tracer(PyObject* o) { return reinterpret_cast<PyTracer*>(o); }
 PyObject* as_object(PyTracer* t) { return reinterpret_cast<PyObject*>(t); }
 
-bool overrides(PyTracer* t, const char* method) {
+bool overrides(PyTracer* t, const char* method, PyTypeObject* base) {
   nb::object name = own(PyUnicode_InternFromString(method));
   if (t->dict && PyDict_Contains(t->dict, name.ptr()) == 1) return true;
-  return _PyType_Lookup(Py_TYPE(t), name.ptr()) != _PyType_Lookup(state().tracer_base, name.ptr());
+  return _PyType_Lookup(Py_TYPE(t), name.ptr()) != _PyType_Lookup(base, name.ptr());
 }
 
 bool flag(PyTracer* t, const char* name) {
@@ -33,11 +33,20 @@ bool flag(PyTracer* t, const char* name) {
 }
 
 unsigned int compute_hooks(PyTracer* t) {
+  static constexpr struct {
+    const char* method;
+    PyTypeObject* State::* base;
+    Hook hook;
+  } kMethods[] = {
+      {"create_arg", &State::tracer_base, kCreateArg},         {"create_node", &State::tracer_base, kCreateNode},
+      {"create_proxy", &State::tracer_base, kCreateProxy},     {"proxy", &State::tracer_base, kMakeProxy},
+      {"call_module", &State::tracer_class, kCallModule},      {"path_of_module", &State::tracer_class, kPathOfModule},
+      {"is_leaf_module", &State::tracer_class, kIsLeafModule},
+  };
   unsigned int hooks = 0;
-  if (overrides(t, "create_arg")) hooks |= kCreateArg;
-  if (overrides(t, "create_node")) hooks |= kCreateNode;
-  if (overrides(t, "create_proxy")) hooks |= kCreateProxy;
-  if (overrides(t, "proxy")) hooks |= kMakeProxy;
+  for (const auto& [method, base, hook] : kMethods) {
+    if (overrides(t, method, state().*base)) hooks |= hook;
+  }
   if (flag(t, "check_mutable_operations")) hooks |= kCheckMutable;
   if (flag(t, "record_stack_traces")) {
     hooks |= kStackTraces;
@@ -47,7 +56,7 @@ unsigned int compute_hooks(PyTracer* t) {
   return hooks;
 }
 
-// What the nodes made from here on have in their meta: a copy of the module stack, shared until one is read.
+// What the nodes made from here on have in their meta: the entries of the module stack, shared until one is read.
 void refresh_scope(PyTracer* t) {
   t->scope = nullptr;
   nb::object triple = call_helper("current_scope", {as_object(t), t->module_stack});
@@ -238,12 +247,14 @@ int set_graph(PyObject* o, PyObject* value, void*) {
 // Whoever reads the stack may change it.
 PyObject* get_stack(PyObject* o, void*) {
   as_tracer(o)->scope_stale = true;
+  ++as_tracer(o)->stack_reads;
   if (PyObject* s = as_tracer(o)->module_stack) return Py_NewRef(s);
   PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'module_stack'", Py_TYPE(o)->tp_name);
   return nullptr;
 }
 int set_stack(PyObject* o, PyObject* value, void*) {
   as_tracer(o)->scope_stale = true;
+  ++as_tracer(o)->stack_reads;
   Py_XSETREF(as_tracer(o)->module_stack, Py_XNewRef(value));
   return 0;
 }

@@ -1,6 +1,6 @@
 // create_arg: what becomes of the values that meet a trace. One description of the structure, two results: an Argument
 // where nothing in Python is asked, Python objects where a hook wants to see them.
-#include "python/fx_objects.h"
+#include "python/fx_tracer.h"
 #include "python/recursion.h"
 
 namespace fxjit::inline v0::python {

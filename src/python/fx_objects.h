@@ -47,34 +47,11 @@ struct PyProxy {
   PyObject* weak;
 };
 
-struct PyTracer {
-  PyObject_HEAD PyObject* graph;
-  PyObject* module_stack;    // an OrderedDict or null
-  PyTypeObject* hooks_type;  // for which `hooks` was computed; null: compute anew
-  unsigned int hooks_version;
-  unsigned int hooks;
-  fx::Ref<PyMeta> scope;  // what nodes made now get as nn_module_stack
-  bool scope_stale;
-  PyObject* dict;
-  PyObject* weak;
-};
-
-// Which steps a tracer's Python class overrides.
-enum Hook : unsigned int {
-  kCreateArg = 1,
-  kCreateNode = 2,
-  kCreateProxy = 4,
-  kMakeProxy = 8,
-  kCheckMutable = 16,
-  kStackTraces = 32,
-  kForwardTraces = 64,   // only frames of functions called forward
-  kFiltersFrames = 128,  // the class says itself which frames count
-};
-
 // Python objects that the C side needs. Filled once at import, never freed.
 struct State {
   PyTypeObject *graph_base, *node, *proxy, *attribute, *tracer_base, *node_list, *node_iter, *users, *insert_point;
-  PyObject* graph_class;  // fxjit.fx.Graph, which derives from graph_base
+  PyObject* graph_class;       // fxjit.fx.Graph, which derives from graph_base
+  PyTypeObject* tracer_class;  // fxjit.fx.Tracer, which derives from tracer_base
   PyObject *immutable_list, *immutable_dict, *empty_dict, *empty_tuple;
   PyObject* trace_error;
   PyObject* internal_error;
@@ -165,24 +142,6 @@ PyObject* torch_function(PyObject* cls, PyObject* function, PyObject* args, PyOb
 // stand for themselves.
 PyObject* proxy_class(PyObject* proxy, void*);
 PyObject* new_proxy(PyGraph* g, fx::Node* n, PyObject* tracer);
-unsigned int hooks_of(PyTracer* t);
-
-// What an operation on proxies records. `kwargs` may be null or a dict; `name` may be null.
-struct Call {
-  fx::Opcode op;
-  PyObject* target;
-  PyObject* const* args;
-  size_t num_args;
-  PyObject* kwargs;
-  PyObject* name = nullptr;
-  const fx::Ref<PyCallable>* handle = nullptr;  // of `target`, where the caller has it
-};
-// tracer.create_proxy(...), in C++ as far as the tracer's class leaves it alone. A new reference.
-PyObject* record(PyObject* tracer, const Call& call);
-
-// Lowers a value as tracer.create_arg does.
-fx::Argument lower(PyTracer* tracer, PyObject* value);
-nb::object lower_to_python(PyTracer* tracer, PyObject* value);
 
 // Adds the types to the module; they throw PythonErrorSet.
 void add_graph_types(PyObject* module);
@@ -190,6 +149,8 @@ void add_users_type(PyObject* module);
 void add_node_types(PyObject* module);
 void add_proxy_types(PyObject* module);
 void add_tracer_types(PyObject* module);
+void add_module_functions(PyObject* module);
+void add_patch_functions(PyObject* module);
 void add_text_functions(PyObject* module);
 PyTypeObject* add_type(PyObject* module, PyType_Spec* spec, PyTypeObject* base = nullptr);
 

@@ -1,5 +1,6 @@
 // What a torch function does that meets a Proxy.
 #include "python/fx_args.h"
+#include "python/fx_tracer.h"
 
 namespace fxjit::inline v0::python {
 

@@ -247,12 +247,29 @@ PyObject* PyMeta::stack_trace() const {
   return trace;
 }
 
+namespace {
+
+// What a node has as nn_module_stack, anew.
+nb::object stack_of(PyObject* entries) {
+  if (!PyTuple_Check(entries)) return own(PyObject_CallMethod(entries, "copy", nullptr));
+  nb::object stack = own(PyODict_New());
+  for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(entries); i += 2) {
+    if (PyODict_SetItem(stack.ptr(), PyTuple_GET_ITEM(entries, i), PyTuple_GET_ITEM(entries, i + 1)) < 0) {
+      throw PythonErrorSet{};
+    }
+  }
+  return stack;
+}
+
+}  // namespace
+
 fx::Ref<PyMeta> PyMeta::own(const PyMeta* shared) {
   auto made = fx::make_ref<PyMeta>(nullptr, shared ? shared->path : nullptr, shared ? shared->type : nullptr);
   made->dict = shared && shared->dict ? check(PyDict_Copy(shared->dict)) : check(PyDict_New());
   if (shared && !shared->dict && shared->module_stack) {
-    nb::object copy = python::own(PyObject_CallMethod(shared->module_stack, "copy", nullptr));
-    if (PyDict_SetItemString(made->dict, "nn_module_stack", copy.ptr()) < 0) throw PythonErrorSet{};
+    if (PyDict_SetItemString(made->dict, "nn_module_stack", stack_of(shared->module_stack).ptr()) < 0) {
+      throw PythonErrorSet{};
+    }
   }
   if (PyObject* trace = shared && !shared->dict ? shared->stack_trace() : nullptr) {
     if (PyDict_SetItemString(made->dict, "stack_trace", trace) < 0) throw PythonErrorSet{};

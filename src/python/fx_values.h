@@ -127,7 +127,9 @@ class PyMeta final : public fx::MetaExtension {
   static fx::Ref<PyMeta> own(const PyMeta* shared);
 
   PyObject* dict = nullptr;
-  PyObject* module_stack = nullptr;           // owned; a copy of it goes into the dict
+  // Owned: keys and values of an OrderedDict in turn, a tuple that scopes inside of this one begin with; or a copy of a
+  // stack of another type. Made anew for the dict.
+  PyObject* module_stack = nullptr;
   PyObject *path = nullptr, *type = nullptr;  // the module scope, for node_name_to_scope
   mutable PyObject* trace = nullptr;          // owned: frames that torch's profiler has gathered, or their text
   bool forward_only = false;                  // which frames count: Tracer._record_forward_stack_traces_only

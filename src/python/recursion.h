@@ -7,8 +7,8 @@ namespace fxjit::inline v0::python {
 
 class RecursionScope {
  public:
-  RecursionScope() {
-    if (Py_EnterRecursiveCall(" while converting an argument of a node")) throw PythonErrorSet{};
+  explicit RecursionScope(const char* where = " while converting an argument of a node") {
+    if (Py_EnterRecursiveCall(where)) throw PythonErrorSet{};
   }
   ~RecursionScope() { Py_LeaveRecursiveCall(); }
   RecursionScope(const RecursionScope&) = delete;

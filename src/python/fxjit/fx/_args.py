@@ -1,5 +1,6 @@
 """From the signature of the traced function to placeholders."""
 
+import functools
 import inspect
 import operator
 import types
@@ -10,10 +11,42 @@ import torch.utils._pytree as pytree
 from torch.fx._symbolic_trace import PH, PHBase
 from torch.fx.node import base_types
 
+from .._C import Proxy
 from .graph import PyTreeCodeGen, PyTreeInfo
 from .node import Node
 
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+# inspect's functions are called where they have something to say: each of them takes as long as recording many nodes.
+
+def unwrapped(fn):
+    """inspect.unwrap(fn)"""
+    return inspect.unwrap(fn) if hasattr(fn, "__wrapped__") else fn
+
+
+def annotations(fn):
+    """inspect.get_annotations(inspect.unwrap(fn))"""
+    fn = unwrapped(fn)
+    return fn.__annotations__ if type(fn) is types.FunctionType else inspect.get_annotations(fn)
+
+
+class _LazySignature:
+    """inspect.signature(fn), made when somebody looks at it."""
+
+    def __init__(self, fn):
+        self._function = fn
+
+    @functools.cached_property
+    def _signature(self):
+        return inspect.signature(self._function)
+
+    def __getattr__(self, name):
+        return getattr(self._signature, name)
+
+
+def _may_have_defaults(fn):
+    return type(fn) is not types.FunctionType or fn.__defaults__ or fn.__kwdefaults__ or hasattr(fn, "__signature__")
 
 
 def with_plain_parameters(fn, count):
@@ -47,7 +80,7 @@ def bind_examples(fn, is_module, example_inputs):
 
 
 def create_args_for_root(tracer, root_fn, is_module, concrete_args):
-    analysed = inspect.unwrap(root_fn)
+    analysed = unwrapped(root_fn)
     code = analysed.__code__
     total = code.co_argcount + code.co_kwonlyargcount
     names = list(code.co_varnames)
@@ -56,7 +89,7 @@ def create_args_for_root(tracer, root_fn, is_module, concrete_args):
         if total == 0:
             raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         args.append(tracer.root)
-    signature = inspect.signature(analysed)
+    signature = _LazySignature(analysed)
     starred = bool(code.co_flags & _STARS)
 
     # A flat tuple of concrete arguments for a function that takes (*args, **kwargs).
@@ -88,16 +121,18 @@ def create_args_for_root(tracer, root_fn, is_module, concrete_args):
             args.append(placeholder("**" + next(rest)))
         root_fn = with_plain_parameters(root_fn, len(args))
     first = int(is_module)
-    stars = [n.target for n in tracer.graph.find_nodes(op="placeholder") if n.target.startswith("*")]
-    return _flatten(tracer, root_fn, args[:first], args[first:], names[first:total] + stars)
+    return _flatten(tracer, root_fn, args[:first], args[first:], names[first:total])
 
 
 def _flatten(tracer, root_fn, bound, args, names):
     """Where concrete_args gave arguments with structure: a function of their leaves. bound: a module in front."""
+    if all(type(a) is Proxy for a in args):
+        return root_fn, bound + args
     leaves, spec = pytree.tree_flatten(tuple(args))
     if all(child.is_leaf() for child in spec.children()):
         return root_fn, bound + args
-    info = PyTreeInfo(names, spec, None)
+    stars = [n.target for n in tracer.graph.find_nodes(op="placeholder") if n.target.startswith("*")]
+    info = PyTreeInfo(names + stars, spec, None)
     tracer.graph.set_codegen(PyTreeCodeGen(info))
 
     def flat_root(*leaves):
@@ -156,7 +191,7 @@ def _known_leaf(tracer, examples, i):
 
 def proxy_placeholder(tracer, name, concrete_args, signature, analysed):
     default = ()
-    if name[0] != "*":
+    if name[0] != "*" and _may_have_defaults(analysed):
         parameter = signature.parameters[name]
         default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
         if isinstance(parameter.default, Node):  # the root is a GraphModule, and this an attribute of it

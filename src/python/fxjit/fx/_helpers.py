@@ -4,6 +4,7 @@ import builtins
 import collections
 import copy
 import dis
+import itertools
 import operator
 import sys
 
@@ -11,9 +12,11 @@ import torch
 import torch.fx.traceback as fx_traceback
 from torch.fx.proxy import _COPY_META_FIELDS
 
+from .. import _C
 from .._C import find_proxy, map_arg
 from ._frames import recorded_frames, user_frame
 from ._names import base_name, find_callable, pretty_name, qualified_name
+from ._paths import CONSTANT_TYPES
 
 __all__ = ["find_callable"]
 
@@ -130,12 +133,43 @@ def appending_tracer(graph):
 
 
 def current_scope(tracer, stack):
-    """What nodes made now have as nn_module_stack (a copy, or None), and the path and class of the module scope."""
+    """What nodes made now have as nn_module_stack, and the path and class of the module scope. The first is None without
+    modules, the keys and values of an OrderedDict in turn, or a copy of another type of stack."""
     scope = getattr(tracer, "scope", None)
     path, kind = (scope.module_path, scope.module_type) if scope is not None else ("", None)
-    # OrderedDict.copy is in C, copy.copy goes through pickling.
-    copied = stack.copy() if type(stack) is collections.OrderedDict else copy.copy(stack)
-    return (copied if stack else None), path, kind
+    if not stack:
+        return None, path, kind
+    if type(stack) is collections.OrderedDict:
+        return tuple(itertools.chain.from_iterable(stack.items())), path, kind
+    return copy.copy(stack), path, kind
+
+
+# ---- trees of modules that do not tell of their submodules as torch.nn.Module does
+
+def add_module_paths(module, path, found):
+    bound = module.named_modules
+    if getattr(bound, "__func__", None) is not torch.nn.Module.named_modules:  # it has its own answer
+        answer = module.named_modules(set(found), path) if found else module.named_modules()
+        found.update((m, name) for name, m in answer)
+        return
+    module = bound.__self__  # a compiled module answers with the one inside
+    found[module] = path
+    for name, child in module._modules.items():
+        if child is not None and child not in found:
+            _C.add_module_paths(child, f"{path}.{name}" if path else name, found)
+
+
+def add_tensor_attributes(module, path, found):
+    prefix = f"{path}." if path else ""
+    for name, value in module.__dict__.items():
+        if isinstance(value, CONSTANT_TYPES):
+            found[value] = prefix + name
+    for name, child in module.named_children():
+        _C.add_tensor_attributes(child, prefix + name, found)
+
+
+def forward_globals(module):
+    return getattr(getattr(module, "forward", module), "__globals__", None)
 
 
 def apply_current_meta(node):

@@ -2,6 +2,8 @@
 
 import builtins
 
+from .._C import set_class_function
+
 _MISSING = object()
 
 
@@ -10,7 +12,7 @@ class Patcher:
 
     def __init__(self):
         self._undo = []
-        self._visited = set()
+        self.visited = set()  # ids of globals that live at least as long
 
     def replace_item(self, scope, name, function, once=True):
         """scope[name] = function, for a name of `scope` or of the builtins. Twice is once, unless `once` is False."""
@@ -32,14 +34,8 @@ class Patcher:
             return
         old = vars(cls).get(name, _MISSING)  # an inherited one is inherited again afterwards
         function.__fxjit_patched__ = once
-        setattr(cls, name, function)
+        set_class_function(cls, name, function)
         self._undo.append((_restore_attribute, cls, name, old))
-
-    def first_visit(self, thing):
-        if id(thing) in self._visited:
-            return False
-        self._visited.add(id(thing))
-        return True
 
     def __enter__(self):
         return self
@@ -48,14 +44,13 @@ class Patcher:
         while self._undo:
             restore, owner, name, old = self._undo.pop()
             restore(owner, name, old)
-        self._visited.clear()
 
 
 def _restore_attribute(cls, name, old):
     if old is _MISSING:
         delattr(cls, name)
     else:
-        setattr(cls, name, old)
+        set_class_function(cls, name, old)
 
 
 def _restore_item(scope, name, old):

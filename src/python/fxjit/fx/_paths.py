@@ -1,10 +1,10 @@
 """Attributes of a tree of modules by their paths, read past the __getattr__ that a trace replaces."""
 
-import collections
-
 import torch
 import torch.fx._symbolic_trace as torch_tracing
 import torch.utils._pytree as pytree
+
+from .._C import add_module_paths
 
 # What becomes an attribute of the root where it is met as a value.
 CONSTANT_TYPES = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec, torch_tracing.FakeScriptObject)
@@ -44,39 +44,8 @@ def constant_prefix(a):
     return "_opaque_obj"
 
 
-# What the attributes of modules mostly are, and no constant is: most of the time of a trace could go into asking.
-_PLAIN_TYPES = frozenset({bool, int, float, str, tuple, list, dict, set, collections.OrderedDict, type(None)})
-
-
-def collect_tensor_attributes(module, prefix, out):
-    if not _PLAIN_TYPES.issuperset(map(type, module.__dict__.values())):
-        for name, value in module.__dict__.items():
-            if type(value) not in _PLAIN_TYPES and isinstance(value, CONSTANT_TYPES):
-                out[value] = prefix + name
-    if module._modules:
-        for name, child in module.named_children():
-            collect_tensor_attributes(child, f"{prefix}{name}.", out)
-
-
 def module_paths(root):
-    """module → path: what root.named_modules() says, without a generator for each level."""
-    paths = {}
-
-    def visit(module, path):
-        bound = module.named_modules
-        if getattr(bound, "__func__", None) is not _named_modules:  # it has its own answer
-            found = module.named_modules(set(paths), path) if paths else module.named_modules()
-            paths.update((m, name) for name, m in found)
-            return
-        module = bound.__self__  # a compiled module answers with the one inside
-        paths[module] = path
-        prefix = f"{path}." if path else ""
-        for name, child in module._modules.items():
-            if child is not None and child not in paths:
-                visit(child, prefix + name)
-
-    visit(root, "")
-    return paths
-
-
-_named_modules = torch.nn.Module.named_modules
+    """module → path: what root.named_modules() says."""
+    found = {}
+    add_module_paths(root, "", found)
+    return found

@@ -2,7 +2,6 @@
 
 import collections
 import functools
-import inspect
 import math
 import types
 from itertools import chain
@@ -10,14 +9,15 @@ from itertools import chain
 import torch
 import torch.fx._symbolic_trace as torch_tracing
 
+from .. import _C
 from .._C import map_aggregate
 from . import _args
 from ._factories import advise, patch_factories, unbound_method
 from ._known import Knowledge, known_values
 from ._patch import Patcher
-from ._paths import CONSTANT_TYPES, collect_tensor_attributes, constant_prefix, lookup, module_paths, paths_of
+from ._paths import CONSTANT_TYPES, constant_prefix, lookup, module_paths, paths_of
 from ._wrap import _wrapped_fns_to_patch, _wrapped_methods_to_patch  # programs put functions and methods there themselves
-from ._wrap import autowrap, is_always_leaf, is_wrapped, patch_methods, patch_wrapped_functions, wrap
+from ._wrap import is_always_leaf, is_wrapped, patch_globals, patch_methods, patch_wrapped_functions, wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import ParameterProxy, Proxy, Scope, TracerBase
@@ -159,7 +159,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m, module_qualified_name):
         """Whether a call of the module is one node: by default if its class is torch.nn's and not Sequential."""
-        return m.__module__.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(m, torch.nn.Sequential)
+        return _C.is_leaf_module(m)
 
     def path_of_module(self, mod):
         """The first qualified name under which the root's tree has the module."""
@@ -176,23 +176,7 @@ class Tracer(TracerBase):
 
     def call_module(self, m, forward, args, kwargs):
         """A call of a module: one node for a leaf, else what `forward(*args, **kwargs)` records."""
-        path = self.path_of_module(m)
-        scope, kind = self.scope, type(m)
-        previous = scope.module_path, scope.module_type
-        scope.module_path, scope.module_type = path, kind
-        try:
-            count = self.num_calls.get(path, 0)
-            key = f"{path}@{count}" if count else path
-            self.module_stack[key] = (path, kind)
-            self.num_calls[path] = count + 1
-            if self.is_leaf_module(m, path):
-                result = self.create_proxy("call_module", path, args, kwargs)
-            else:
-                result = forward(*args, **kwargs)
-            self.module_stack.popitem(last=True)
-        finally:
-            scope.module_path, scope.module_type = previous
-        return result
+        return _C.base_call_module(self, m, forward, args, kwargs)
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         """An attribute of a module is read while tracing: parameters become proxies, one for all reads."""
@@ -280,7 +264,7 @@ class Tracer(TracerBase):
             fields = ("co_name", "co_filename", "co_firstlineno")
             self.graph._co_fields = {field: getattr(code, field) for field in fields}
         self.tensor_attrs = {}
-        collect_tensor_attributes(self.root, "", self.tensor_attrs)
+        _C.add_tensor_attributes(self.root, "", self.tensor_attrs)
         if not isinstance(fn, types.FunctionType):
             raise _RootError(f"Expected FunctionType, got {type(fn)}: only functions written in Python can be traced")
         fn_globals = fn.__globals__
@@ -291,11 +275,10 @@ class Tracer(TracerBase):
             patch_wrapped_functions(patcher)
             patch_methods(patcher, torch.Tensor, methods)
             patch_factories(patcher, torch.__dict__)
-            patch_factories(patcher, fn_globals)
             for scope in (fn_globals, *(m.__dict__ for m in self._autowrap_search)):
-                autowrap(patcher, scope, self._autowrap_function_ids)
-            annotation = inspect.get_annotations(inspect.unwrap(fn)).get("return")
-            self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=annotation)
+                patch_globals(patcher, scope, self._autowrap_function_ids)
+            returned = _args.annotations(fn).get("return")
+            self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=returned)
         self.submodule_paths = None
         self.guards = self.knowledge.described_guards() if self.knowledge is not None else []
         self.graph.guards = self.guards
@@ -328,7 +311,6 @@ class Tracer(TracerBase):
 
     def _patch_modules(self, patcher):
         cache = {}
-        visited = set()  # ids of the globals of forward functions, which live as long as these
         evaluates = self.knowledge is not None
         # The class's getattr gives a submodule back as it is, and that is what is read nearly always.
         plain = not evaluates and type(self).getattr is Tracer.getattr and "getattr" not in self.__dict__
@@ -345,19 +327,17 @@ class Tracer(TracerBase):
             if evaluates and self._is_evaluating():
                 return _module_call(mod, *args, **kwargs)
 
-            def forward(*args, **kwargs):
-                return _module_call(mod, *args, **kwargs)
-
-            scope = getattr(getattr(mod, "forward", mod), "__globals__", None)
-            if scope is not None and id(scope) not in visited:
-                visited.add(id(scope))
-                patch_factories(patcher, scope)
-                autowrap(patcher, scope, self._autowrap_function_ids)
-            return self.call_module(mod, forward, args, kwargs)
+            scope = _C.forward_globals(mod)
+            if scope is not None and id(scope) not in patcher.visited:
+                patch_globals(patcher, scope, self._autowrap_function_ids)
+            return _C.call_module(self, mod, types.MethodType(_module_call, mod), args, kwargs)
 
         # Traces may be nested: each replaces what the outer one has put there.
         patcher.replace_method(torch.nn.Module, "__getattr__", module_getattr, once=False)
         patcher.replace_method(torch.nn.Module, "__call__", module_call, once=False)
+
+
+_C.configure_modules(torch.nn.Module, torch.nn.Sequential, CONSTANT_TYPES, Tracer)
 
 
 class _RootError(AssertionError, TypeError):

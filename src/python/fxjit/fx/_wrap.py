@@ -8,7 +8,8 @@ import math
 
 import torch.fx._symbolic_trace as torch_tracing
 
-from .._C import find_proxy
+from .._C import dict_version, find_proxy
+from ._factories import patch_factories
 from .proxy import TracerBase
 
 # (id of a module's globals, name) → those globals: the name is replaced there during a trace.
@@ -162,15 +163,29 @@ def patch_methods(patcher, cls, names):
         patcher.replace_method(cls, name, _leaf_method(cls, name))
 
 
-def autowrap(patcher, scope, function_ids):
-    """Makes leaves of those functions in `scope` whose ids are given."""
-    if not patcher.first_visit(scope):
+# id of a module's globals → their version and the ids that were looked for, where nothing was found that a trace replaces.
+# Going through the globals of each module that is called took as long as recording the calls.
+_without_leaves = {}
+
+
+def patch_globals(patcher, scope, function_ids):
+    """Makes leaves of torch's factories and of those functions in `scope`, a module's globals, whose ids are given."""
+    if id(scope) in patcher.visited:
         return
+    patcher.visited.add(id(scope))
+    version = dict_version(scope)
+    if _without_leaves.get(id(scope)) == (version, function_ids):
+        return
+    patch_factories(patcher, scope)
+    # Looking up the id first: it is what nearly all values fail.
     for name, value in list(scope.items()):
-        # Looking up the id first: it is what nearly all values fail.
         if id(value) not in function_ids or name.startswith("_") or not callable(value):
             continue
         if scope is math.__dict__:
             patcher.replace_item(scope, name, _lasting_leaf_call((id(scope), name), value, scope, False))
         else:
             patcher.replace_item(scope, name, leaf_call(value, False, scope, name))
+    if dict_version(scope) == version:
+        if len(_without_leaves) > 1000:  # of modules that are long gone
+            _without_leaves.clear()
+        _without_leaves[id(scope)] = version, frozenset(function_ids)
