@@ -30,6 +30,19 @@ def test_arithmetic_in_each_type(dtype):
     check(lambda x, y: torch.where(x > 2, x * y - 3, x.abs() + y), x, y)
 
 
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 2, 3, -1, -2, 0, 1, 2.5])
+def test_powers_of_zeros_infinities_and_denormals(exponent):
+    """Eager takes roots for one half in float32 and bfloat16, and the power, which has other signs, in float16."""
+    special = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1, -1, 2.5, 6e-8, -6e-8, 300])
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        x = special.to(dtype).repeat(8)  # long enough for eager's vector code
+        c = fxjit.compile(lambda x: x**exponent)
+        c(x)
+        ours, eager = c(x), x**exponent
+        torch.testing.assert_close(ours, eager, equal_nan=True)
+        assert torch.equal(ours.signbit() & ~eager.isnan(), eager.signbit() & ~eager.isnan()), dtype
+
+
 def test_softmax_layer_norm_and_rms_norm_are_one_row_kernel_each():
     x, w = torch.randn(7, 48), torch.randn(48)
     for f in (lambda x, w: torch.softmax(x, -1), lambda x, w: F.layer_norm(x, (48,), w),

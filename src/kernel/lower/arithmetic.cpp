@@ -103,7 +103,9 @@ int lower_pow(Builder& b, const Call& c) {
     if (e == 2 || e == 3) return special_power(b, b.element(c, x, t), e);
     return b.fail(concat(c.schema, ": an integer power that is not 0 to 3"));
   }
-  if (is_special_power(e)) {
+  // Eager takes a square root for the powers of one half, but not of float16: (-inf)^0.5 is inf there, not NaN.
+  const bool is_root = e == 0.5 || e == -0.5;
+  if (is_special_power(e) && !(is_root && t == DType::Float16)) {
     // float16 takes the steps in float32; bfloat16 rounds after each.
     const DType steps = t == DType::Float16 ? DType::Float32 : t;
     return b.cast(special_power(b, b.cast(b.element(c, x, t), steps), e), t);
