@@ -11,6 +11,7 @@
 #include "jit/kernel_cache.h"
 #include "kernel/kernel_call.h"
 #include "passes/pass.h"
+#include "support/dump.h"
 #include "support/fault.h"
 #include "torch/aten_call.h"
 #include "torch/host_table.h"
@@ -143,6 +144,9 @@ void link(Compilation& c) {
   c.out->forward = forward.function;
   c.out->code.push_back(forward.code);
   for (const jit::KernelHandle& h : c.handles) c.out->code.push_back(h.code);
+  if (const support::Dump dump(c.request.options.dump); dump.wants(support::DumpStage::Llvm)) {
+    dump.write(support::DumpStage::Llvm, "forward", jit::specialised_ir(*c.graph, c.env(), c.inputs, c.plan));
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "driver/signature.h"
 #include "driver/specialisation.h"
 #include "passes/pass.h"
+#include "support/dump.h"
 #include "support/log.h"
 #include "torch/dual.h"
 #include "torch/host_table.h"
@@ -20,6 +21,7 @@ namespace fxjit::inline v0::driver {
 Function::Function(Options options, Inputs inputs)
     : options_(std::move(options)), inputs_(std::move(inputs)), list_(std::make_shared<const List>()) {
   passes::check_skips(options_);
+  const support::Dump known(options_.dump);  // raises for a stage that there is none of
 }
 
 Function::~Function() = default;

@@ -11,6 +11,7 @@
 #include "codegen/cpu/cpu_hooks.h"
 #include "codegen/emit_kernel.h"
 #include "jit/object_cache.h"
+#include "jit/ptx_compiler.h"
 #include "jit/target_machines.h"
 #include "support/dump.h"
 #include "support/errors.h"
@@ -55,12 +56,17 @@ Profile profile_of(const codegen::Schedule& schedule) {
   return Profile::Straight;
 }
 
-void dump(const support::Dump& to, const EmittedKernel& e, const KernelHandle& h, const codegen::Schedule& schedule,
-          const CpuTarget& target) {
+void dump(const support::Dump& to, const kernel::Kernel& k, const EmittedKernel& e, const KernelHandle& h,
+          const codegen::Schedule& schedule, const CpuTarget& target) {
   using support::DumpStage;
+  if (to.wants(DumpStage::Kernel)) to.write(DumpStage::Kernel, h.symbol, kernel::print(k));
   if (to.wants(DumpStage::Llvm)) to.write(DumpStage::Llvm, h.symbol, text_of(*e.module));
-  if (!to.wants(DumpStage::Asm)) return;
-  to.write(DumpStage::Asm, h.symbol, CpuJit::process().assembly(*e.module, profile_of(schedule), target));
+  if (to.wants(DumpStage::Asm)) {
+    to.write(DumpStage::Asm, h.symbol, CpuJit::process().assembly(*e.module, profile_of(schedule), target));
+  }
+  if (!to.wants(DumpStage::Ptx)) return;
+  const Result<PtxKernel> ptx = compile_ptx(k, choose_gpu_schedule(k, schedule.fast_math), 80);
+  to.write(DumpStage::Ptx, h.symbol, ptx ? ptx->text : "// no PTX: " + ptx.reason());
 }
 
 // The user loses speed, not results: one warning is enough.
@@ -121,7 +127,7 @@ Result<KernelHandle> KernelCache::get(const kernel::Kernel& k, const codegen::Sc
   } else {
     support::fault_point(options, "codegen");
     EmittedKernel e = emit(k, schedule, **target, h.symbol);
-    if (!options.dump.empty()) dump(support::Dump(options.dump), e, h, schedule, **target);
+    if (!options.dump.empty()) dump(support::Dump(options.dump), k, e, h, schedule, **target);
     support::fault_point(options, "jit");
     object = CpuJit::process().compile(std::move(e.module), profile_of(schedule), **target, options.verify);
     if (disk) warn_once(disk->store(key, object.bytes));

@@ -99,7 +99,7 @@ std::string unknown_option_message(std::string_view name) {
   std::string message = support::concat("unknown option '", name, "'");
   const std::string_view near = support::nearest(name, names);
   if (!near.empty()) message += support::concat("; did you mean '", near, "'?");
-  return message + " Known options: " + known;
+  return message + (near.empty() ? ". Known options: " : " Known options: ") + known;
 }
 
 Options Options::from_environment() {
