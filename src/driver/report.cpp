@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "support/format.h"
+
 namespace fxjit::inline v0::driver {
 namespace {
 
@@ -9,12 +11,6 @@ std::string number(double v, const char* format = "%.2f") {
   char text[32];
   std::snprintf(text, sizeof text, format, v);
   return text;
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string s;
-  for (const std::string& p : parts) s += (s.empty() ? "" : ", ") + p;
-  return s;
 }
 
 void print_calls(std::string& out, const char* title, const std::vector<CallReport>& calls) {
@@ -36,7 +32,7 @@ void print_specialisation(std::string& out, const SpecialisationReport& s, size_
   for (const std::string& g : s.guards) out += "    guard: " + g + "\n";
   if (!s.kernels.empty()) out += "    kernels:\n";
   for (const KernelReport& k : s.kernels) {
-    out += "      " + k.name + ": " + join(k.sources) + "; " + bytes_text(k.bytes) + "; ";
+    out += "      " + k.name + ": " + support::join(k.sources, ", ") + "; " + bytes_text(k.bytes) + "; ";
     out += k.cached ? "from the kernel cache\n" : number(k.milliseconds) + (k.from_disk ? " ms, from disk\n" : " ms\n");
   }
   print_calls(out, "library calls", s.library_calls);
@@ -48,7 +44,7 @@ void print_specialisation(std::string& out, const SpecialisationReport& s, size_
     total += t.milliseconds;
     stages.push_back(t.stage + " " + number(t.milliseconds));
   }
-  out += "    compiled in " + number(total) + " ms: " + join(stages) + "\n";
+  out += "    compiled in " + number(total) + " ms: " + support::join(stages, ", ") + "\n";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 """Splits a GraphModule into submodules."""
 
+import operator
+
 import torch
 
 from ... import _C
@@ -40,20 +42,14 @@ def split_module(
 
     flags = (keep_original_order, keep_original_node_name, keep_original_input_name)
     graph, targets, parts = _C.split_graph(m.graph, callback, flags, partition_affix, _symbols_of(m.graph))
-    attributes = {name: _attribute(m, path) for name, path in targets.items()}
+    attributes = {name: operator.attrgetter(path)(m) for name, path in targets.items()}
     for name, part, part_targets in parts:
-        attributes[name] = GraphModule({new: _attribute(m, old) for new, old in part_targets.items()}, part)
+        attributes[name] = GraphModule({new: operator.attrgetter(old)(m) for new, old in part_targets.items()}, part)
         if qualname_map is not None:
             called = {n.target for n in part.find_nodes(op="call_module")}
             qualname_map.update((f"{name}.{new}", old) for new, old in part_targets.items() if new in called)
     graph.guards = m.graph.guards
     return GraphModule(attributes, graph)
-
-
-def _attribute(module, path):
-    for name in path.split("."):
-        module = getattr(module, name)
-    return module
 
 
 def _symbols_of(graph):

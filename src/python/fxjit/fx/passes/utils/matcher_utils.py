@@ -1,6 +1,7 @@
 """Finds the places where a small graph, the pattern, occurs in a large one."""
 
 import copy
+import operator
 from dataclasses import dataclass, field
 
 import torch
@@ -79,18 +80,12 @@ class SubgraphMatcher:
 
     def _match_attributes(self, pn, gn):
         """Whether two get_attr nodes read what may stand for each other: tensors, whatever their values."""
-        a, b = (_attribute(node.graph.owning_module, node.target) for node in (pn, gn))
+        a, b = (operator.attrgetter(node.target)(node.graph.owning_module) for node in (pn, gn))
         if type(a) is not type(b):
             return False
         if isinstance(a, torch.Tensor):
             return True
         raise RuntimeError(f"Unsupported type {a} when matching attributes: {pn.target} of the pattern, node {pn}")
-
-
-def _attribute(module, target):
-    for name in target.split("."):
-        module = getattr(module, name)
-    return module
 
 
 def _all_arguments(node):
