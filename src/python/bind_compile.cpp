@@ -298,8 +298,8 @@ void bind_hot_call(nb::module_& m) {
     if (!result && PyErr_Occurred()) nb::raise_python_error();
     return result ? nb::steal(result) : nb::borrow(nb::handle(Py_NotImplemented));
   });
+  m.def("companion", [](nb::handle compiled) { return nb::borrow(state_of(compiled).companion.get()); });
   m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
-  m.def("set_enabled", [](nb::handle compiled, bool on) { state_of(compiled).enabled = on; });
 }
 
 void bind_watch(nb::module_& m) {

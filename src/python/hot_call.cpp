@@ -206,8 +206,8 @@ namespace {
 PyObject* compiled_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   HotState& s = *reinterpret_cast<CompiledObject*>(self)->state;
   size_t n = PyVectorcall_NARGS(nargsf);
-  if (names || !s.enabled || s.variants.empty() || at::impl::torch_function_mode_enabled() ||
-      driver::Recording::active() || !unchanged(s))
+  if (names || s.variants.empty() || at::impl::torch_function_mode_enabled() || driver::Recording::active() ||
+      !unchanged(s))
     return call_slow(s, args, n, names);
   for (size_t i = 0; i < s.variants.size(); ++i) {
     std::shared_ptr<Variant> v = s.variants[i];
@@ -281,18 +281,22 @@ void compiled_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+// Everything else than the type's own names is the companion's to answer: its surface, or its target's attribute.
 PyObject* compiled_getattro(PyObject* self, PyObject* name) {
   if (PyObject* found = PyObject_GenericGetAttr(self, name)) return found;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
   PyRef companion = reinterpret_cast<CompiledObject*>(self)->state->companion;
   if (!companion) return nullptr;
   PyErr_Clear();
-  return PyObject_GetAttr(companion.get(), name);
+  return PyObject_CallMethod(companion.get(), "get_attribute", "O", name);
 }
 
 int compiled_setattro(PyObject* self, PyObject* name, PyObject* value) {
   PyRef companion = reinterpret_cast<CompiledObject*>(self)->state->companion;
-  return companion ? PyObject_SetAttr(companion.get(), name, value) : PyObject_GenericSetAttr(self, name, value);
+  if (!companion) return PyObject_GenericSetAttr(self, name, value);
+  PyRef done = PyRef::steal(value ? PyObject_CallMethod(companion.get(), "set_attribute", "OO", name, value)
+                                  : PyObject_CallMethod(companion.get(), "delete_attribute", "O", name));
+  return done ? 0 : -1;
 }
 
 PyObject* compiled_repr(PyObject* self) {

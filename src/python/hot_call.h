@@ -103,8 +103,7 @@ struct HotState {
   std::vector<WatchedType> types;
   std::vector<WatchedFunction> functions;
   PyRef slow;       // slow(args tuple, kwargs dict or None)
-  PyRef companion;  // unknown attributes are its
-  bool enabled = true;
+  PyRef companion;  // has its attributes
 };
 
 // Adds the type `_C.Compiled` to the module. Returns false with a Python error set.

@@ -41,6 +41,65 @@ def test_the_module_shines_through():
     assert not m.training and f.in_features == 2
     f.tag = "mine"
     assert m.tag == "mine"
+    del f.tag
+    assert not hasattr(m, "tag") and not hasattr(f, "tag")
+
+
+def test_no_name_of_the_module_is_taken_but_the_documented_ones():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.target, self.options, self.positions = "here", {"a": 1}, [0, 1]
+
+        def run(self):
+            return self.target
+
+        def forward(self, x):
+            return x * self.options["a"]
+
+    m = Model()
+    f = fxjit.compile(m)
+    inner = vars(fxjit._C.companion(f))
+    for name in sorted({*inner, *dir(type(fxjit._C.companion(f)))} - {"explain", "code", "reset", "draw", "picture"}):
+        if not name.startswith("__") and name not in ("target", "options", "positions", "run"):
+            setattr(m, name, name)
+            assert getattr(f, name) == name
+            setattr(f, name, "set")
+            assert getattr(m, name) == "set"
+    assert (f.target, f.options, f.positions, f.run()) == ("here", {"a": 1}, [0, 1], "here")
+    f.options = {"a": 3}
+    for _ in range(3):
+        same(f(torch.ones(2)), torch.full((2,), 3.0))
+    assert f.explain().recorded_calls
+
+
+def test_a_program_that_runs_eagerly_says_so():
+    f = fxjit.compile(lambda x: x * 2 if x.sum() > 0 else x)
+    for _ in range(3):
+        f(torch.ones(2))
+    report = f.explain()
+    assert report.capture == "none" and report.generic_calls == 3 and not report.recorded_calls
+    (fallback,) = report.fallbacks
+    assert fallback["target"] == "eager" and "control flow" in fallback["reason"]
+    assert "eager, 3 calls: " in str(report) and "control flow" in str(report)
+    assert f.code.startswith("; eager: ") and "nothing was called" not in f.code
+    f.reset()
+    assert not f.explain().fallbacks and "nothing was called" in f.code
+
+
+def test_dumps_of_every_stage(tmp_path):
+    f = fxjit.compile(lambda x: x * 2.5 + torch.tanh(x) / 3, dump=f"graph,kernel,llvm,asm,ptx:{tmp_path}")
+    for _ in range(2):
+        f(torch.ones(3))
+    texts = {(path.suffix, path.name.split("-")[1].split("_")[0].split(".")[0]): path.read_text() for path in tmp_path.iterdir()}
+    for key, start in {(".graph", "fuse"): "kernel:", (".kernel", "kernel"): "axes parallel", (".ll", "kernel"): "define",
+                       (".ll", "forward"): "define", (".s", "kernel"): "ret", (".ptx", "kernel"): ".target sm_80"}.items():
+        assert start in texts[key], key
+
+
+def test_unknown_stages_of_dump_name_the_known_ones():
+    with pytest.raises(ValueError, match="stages are graph, kernel, llvm, asm, ptx"):
+        fxjit.compile(lambda x: x, dump="graph,foo")
 
 
 def test_code_and_reset():

@@ -90,7 +90,7 @@ def quiet(monkeypatch):
 
 
 def eager_of(run, f):
-    return run.target if isinstance(getattr(run, "target", None), Holding) else f
+    return fxjit._C.companion(run).target if isinstance(run, Holding) else f
 
 
 def check(entry, fault, pattern, monkeypatch):

@@ -7,7 +7,6 @@ cannot stand for raises `CaptureError` with the reason, and what was read is gua
 from __future__ import annotations
 
 import dis
-import warnings
 
 import torch
 from torch.utils import _pytree as pytree
@@ -17,7 +16,7 @@ from .callees import has_hooks
 from .checked_tracer import CheckedTracer
 from .code_watcher import CodeWatcher, unsampled_randomness_raises
 from .fx._known import SHAPE_TEXT
-from .fx._run import SnapshotInterpreter
+from .generic_form import GenericForm
 from .inlining import inline_composites
 from .leaves import CONSTANT_TYPES, flatten, is_plain_tensor
 from .proxies import CaptureError
@@ -33,7 +32,8 @@ class Capture:
     placeholders; varying: those of them that are numbers. All others are constants of the graph.
     guards: objects with changed() -> str | None; dicts, cells, lists, types, functions: what to watch, in which every
     guarded value lives,
-    unless `unwatched` is true; conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests
+    unless `unwatched` is true; conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests;
+    generic: what runs calls that no specialisation covers
     """
 
     def __init__(self, root, graph, guards, dicts, way, conditions=(), *, values, varying):
@@ -48,20 +48,7 @@ class Capture:
         self.types = [g.type for g in guards if isinstance(g, TypeGuard)]
         self.functions = [g.function for g in guards if isinstance(g, FunctionGuard)]
         self.unwatched = any(g.unwatched for g in states)
-        self._generic = None
-
-    def generic(self, values, options, note):
-        """Runs the generic form of forward on one value per placeholder; the interpreter where that cannot be made, and
-        then note(why) is called."""
-        if self._generic is None:
-            try:
-                _C.fault_point(options, "generic")
-                self._generic = _C.GenericForward(self.graph)
-            except Exception as e:  # noqa: BLE001 - a bug of ours: the interpreter runs the same graph
-                note(f"the generic form cannot be made: {e}")
-                warnings.warn(f"fxjit: the generic form cannot be made: {e}", RuntimeWarning, stacklevel=2)
-                self._generic = lambda root, v: SnapshotInterpreter(root, self.graph).run(*v, enable_io_processing=False)
-        return self._generic(self.root, values)
+        self.generic = GenericForm(root, graph)
 
     def code(self):
         return _C.generic_code(self.graph)

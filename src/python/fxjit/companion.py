@@ -18,6 +18,7 @@ from .segments import split_at_python_calls
 from .variant import Variant, attribute_sources
 
 _TENSOR = object()  # stands for a tensor among the constants of a variant
+_SURFACE = frozenset("explain code reset draw picture".split())  # of a compiled callable; all other names are its target's
 
 
 class Companion:
@@ -32,6 +33,7 @@ class Companion:
         self.failures: dict = {}  # by the key of a variant: why it cannot be captured
         self.notes: list[str] = []
         self.eager_reason = None
+        self.eager_calls: dict[str, int] = {}  # by reason
         self.warned_grad = False
         self.compiled = _C.Compiled(self.call, self)
 
@@ -42,9 +44,9 @@ class Companion:
         reasons, milliseconds by stage."""
         variants = self.all_variants()
         for v in list(variants):
-            variants += [p for part in (v.segments.parts if v.segments else ()) for p in part.all_variants()]
+            variants += [p for part in (v.segments.parts if v.segments else ()) for p in _C.companion(part).all_variants()]
         return Explanation([v.function.report() for v in variants], list(self.notes),
-                           [v.captured.conditions for v in variants], self.picture)
+                           [v.captured.conditions for v in variants], self.picture, dict(self.eager_calls))
 
     def all_variants(self) -> list[Variant]:
         return [v for group in self.variants.values() for v in group]
@@ -69,7 +71,8 @@ class Companion:
         for v in self.all_variants():
             parts.append("; ---- generic form ----\n" + v.captured.code())
             parts.append(v.function.code())
-        return "\n".join(parts) or "; nothing was called yet\n"
+        why = "".join(f"; eager: {reason}\n" for reason in self.eager_calls)
+        return "\n".join(parts + [why] if why else parts) or "; nothing was called yet\n"
 
     def specialised_code(self) -> str:
         return "".join("\n" + v.function.code() for v in self.all_variants())
@@ -83,10 +86,14 @@ class Companion:
             self.positions = Positions()
             self.failures.clear()
             self.notes.clear()
+            self.eager_calls.clear()
             self.eager_reason = None
 
-    def __getattr__(self, name):
-        if name in ("target", "__deepcopy__"):  # copies are made as copyreg says
+    def get_attribute(self, name):
+        """What the compiled callable has under `name`."""
+        if name in _SURFACE:
+            return getattr(self, name)
+        if name == "__deepcopy__":  # copies are made as copyreg says
             raise AttributeError(name)
         value = getattr(self.target, name)
         if name not in _RETURN_SELF or not isinstance(self.target, torch.nn.Module):
@@ -103,11 +110,11 @@ class Companion:
         """What isinstance() takes the compiled callable for."""
         return type(self.target) if isinstance(self.target, torch.nn.Module) else _C.Compiled
 
-    def __setattr__(self, name, value):
-        if name in _COMPANION_FIELDS or "compiled" not in self.__dict__:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self.target, name, value)
+    def set_attribute(self, name, value):
+        setattr(self.target, name, value)
+
+    def delete_attribute(self, name):
+        delattr(self.target, name)
 
     def __repr__(self):
         return f"fxjit.compile({self.target!r})"
@@ -175,8 +182,7 @@ class Companion:
 
     def eager(self, reason, args, kwargs):
         reason = reason or self.eager_reason
-        if reason not in self.notes:
-            self.notes.append(reason)
+        self.eager_calls[reason] = self.eager_calls.get(reason, 0) + 1
         if self.strict:
             raise RuntimeError(f"fxjit.compile(strict=True): the program would run eagerly: {reason}")
         return self.run_target(args, kwargs)
@@ -302,6 +308,3 @@ def is_observed() -> bool:
     return (_C.Recording.active() or torch._C._is_torch_function_mode_enabled() or torch.jit.is_tracing()
             or torch._C._len_torch_dispatch_stack() > 0)
 
-
-_COMPANION_FIELDS = {"target", "options", "strict", "lock", "variants", "positions", "failures", "notes", "eager_reason",
-                     "warned_grad", "compiled", "snapshot"}

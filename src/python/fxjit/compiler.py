@@ -48,11 +48,12 @@ def _find(module, path):
 
 def _reduce(compiled):
     """For copy and pickle. A decorated function is found by its name, as functions are."""
-    target = compiled.target
+    companion = _C.companion(compiled)
+    target = companion.target
     module, path = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
     if module in sys.modules and path and _find(module, path) is compiled:
         return _find, (module, path)
-    return _compile_again, (target, compiled.options)
+    return _compile_again, (target, companion.options)
 
 
 copyreg.pickle(_C.Compiled, _reduce)

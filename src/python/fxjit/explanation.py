@@ -13,14 +13,16 @@ class Explanation:
     specialisations together; guards: for each captured graph, what its control flow found and calls must share.
     """
 
-    def __init__(self, reports, notes, guards=(), picture=None):
+    def __init__(self, reports, notes, guards=(), picture=None, eager_calls=None):
+        eager_calls = eager_calls or {}  # by reason
         self.picture = picture
-        self.capture = reports[0]["capture"] if reports else "nothing was called yet"
+        self.capture = reports[0]["capture"] if reports else "none" if eager_calls else "nothing was called yet"
         self.guards = [[str(g) for g in conditions] for conditions in guards]
         self.notes = notes + [n for r in reports for n in r["notes"]]
         self.specialisations = [s for r in reports for s in r["specialisations"]]
         self.fallbacks = [f for r in reports for f in r["fallbacks"]]
-        self.generic_calls = sum(r["generic_calls"] for r in reports)
+        self.fallbacks += [{"node": "", "target": "eager", "reason": reason, "nodes": []} for reason in eager_calls]
+        self.generic_calls = sum(r["generic_calls"] for r in reports) + sum(eager_calls.values())
         self.recorded_calls = sum(r["recorded_calls"] for r in reports)
         self.kernels = [types.SimpleNamespace(**k) for s in self.specialisations for k in s["kernels"]]
         self.stages: dict[str, float] = {}
@@ -28,7 +30,8 @@ class Explanation:
             for stage, ms in s["stages"].items():
                 self.stages[stage] = self.stages.get(stage, 0.0) + ms
         texts = [_guards_text(g) + r["text"] for g, r in zip(self.guards or [[]] * len(reports), reports)]
-        self._text = "\n".join([f"note: {n}" for n in notes] + texts) or self.capture + "\n"
+        eager = ["".join(f"eager, {calls} calls: {reason}\n" for reason, calls in eager_calls.items())] if eager_calls else []
+        self._text = "\n".join([f"note: {n}" for n in notes] + texts + eager) or self.capture + "\n"
 
     def draw(self, path):
         """Writes a picture of the program, as .svg or .dot: each node in the colour of what became of it."""

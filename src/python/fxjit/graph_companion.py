@@ -9,7 +9,8 @@ from .callees import has_hooks
 from .capture import Capture, CaptureError
 from .companion import Companion
 from .fx._guard_check import bind_guards, check_guards
-from .fx._run import SnapshotInterpreter
+from .fx._run import SnapshotInterpreter, placeholder_values
+from .generic_form import GenericForm
 from .inlining import inline_composites
 from .leaves import flatten, is_plain_tensor
 from .numbers import is_number
@@ -66,12 +67,19 @@ class SnapshotCompanion(GraphCompanion):
         self.snapshot = module._snapshot
         super().__init__(module, {})
         self.warned_grad = True
+        self.generic = None  # made by the second call that needs it: many modules are called once
 
     def capture(self, spec, leaves, varying):
         return self.capture_snapshot(self.snapshot, spec, leaves, varying)
 
     def run_target(self, args, kwargs):
-        return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
+        """A call that no variant is for: of other values than tensors and numbers, of modules with hooks, …"""
+        if self.generic is None:
+            self.generic = GenericForm(self.target, self.snapshot)
+            return SnapshotInterpreter(self.target, self.snapshot).run_parameters(args)
+        values = placeholder_values(self.snapshot, args)
+        check_guards(bind_guards(self.snapshot, self.target), values, self.target)
+        return self.snapshot.process_outputs(self.generic(values, self.options, self.notes.append))
 
 
 class PartCompanion(SnapshotCompanion):
@@ -80,7 +88,7 @@ class PartCompanion(SnapshotCompanion):
     def __init__(self, root, graph, options):
         self.snapshot = graph
         Companion.__init__(self, root, options)
-        self.warned_grad = True
+        self.warned_grad, self.generic = True, None
 
 
 def snapshot_executor(module: fx.GraphModule):

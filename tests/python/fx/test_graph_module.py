@@ -322,3 +322,34 @@ def test_default_before_required_parameter(ours):
     assert module(5, 2) == 3 and module(y=2) == -1
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         module(5)
+
+
+def test_calls_of_other_values_than_tensors_run_the_generic_form(ours, monkeypatch):
+    """From the second one on; the interpreter runs the first."""
+    from fxjit import graph_companion
+
+    runs = []
+
+    class Counted(graph_companion.SnapshotInterpreter):
+        def run_parameters(self, args):
+            runs.append(args)
+            return super().run_parameters(args)
+
+    def program(x, mode, *rest, scale=2, **more):
+        return {mode if isinstance(mode, str) else "m": [x * scale, (rest[0] - 1, more["z"])]}
+
+    monkeypatch.setattr(graph_companion, "SnapshotInterpreter", Counted)
+    traced = ours.symbolic_trace(program)
+    for k in range(1, 4):
+        assert traced(3 * k, None, 2, k, z="z") == {"m": [6 * k, (k - 1, "z")]}
+    assert len(runs) == 1
+    with pytest.raises(TypeError) as caught:
+        traced(3, None, 2, "no number", z=1)
+    assert "unsupported operand" in str(caught.value) and "While executing %sub" in caught.value.__notes__[0]
+    with pytest.raises(IndexError):
+        traced(3, None, z=1)
+    assert len(runs) == 1
+
+    structured = ours.symbolic_trace(lambda d: d["a"] + d["b"], concrete_args={"d": {"a": ours.PH, "b": ours.PH}})
+    assert [structured({"a": [k], "b": [2]}) for k in range(3)] == [[0, 2], [1, 2], [2, 2]]
+    assert len(runs) == 2

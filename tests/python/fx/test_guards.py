@@ -211,6 +211,10 @@ def test_attributes():
             gm(FOUR)
 
 
+def variants_of(gm):
+    return fxjit._C.companion(gm._snapshot._executor).all_variants()
+
+
 def test_the_hot_call_checks_sizes_itself():
     gm = fx.symbolic_trace(counted, example_inputs=(3, FOUR))
     sized = fx.symbolic_trace(lambda n, x: x * n if x.size(0) > 3 else x, example_inputs=(3, FOUR))
@@ -218,9 +222,9 @@ def test_the_hot_call_checks_sizes_itself():
         for f, x in ((gm, TWO), (sized, FOUR)):
             for n in (3, 4, 5, 6):
                 f(n, x)
-    (variant,) = sized._snapshot._executor.all_variants()
+    (variant,) = variants_of(sized)
     assert variant.hot is not None and variant.hot[1] == [[("s", 0, 0), ("c", 0, 3), (">", 0, 0)]]
-    assert next(iter(gm._snapshot._executor.all_variants())).hot is None  # a condition on a number is asked in Python
+    assert next(iter(variants_of(gm))).hot is None  # a condition on a number is asked in Python
 
 
 def test_guards_stay_when_the_graph_is_edited():

@@ -7,6 +7,14 @@ from .interpreter import Interpreter, last_uses
 REQUIRED = object()  # default of a parameter without one that stands behind one with a default
 
 
+def placeholder_values(graph, args):
+    """One value per placeholder, of one per parameter of forward."""
+    for (name, _, _), value in zip(graph._codegen.parameters(graph), args):
+        if value is REQUIRED:
+            raise TypeError(f"forward() missing 1 required positional argument: '{name}'")
+    return graph.process_inputs(*args)
+
+
 class SnapshotInterpreter(Interpreter):
     """Runs a snapshot on one value per parameter of forward. Errors keep class and text; the node is a note on them."""
 
@@ -21,10 +29,7 @@ class SnapshotInterpreter(Interpreter):
         self.user_to_last_uses = snapshot._last_uses
 
     def run_parameters(self, args):
-        for (name, _, _), value in zip(self.graph._codegen.parameters(self.graph), args):
-            if value is REQUIRED:
-                raise TypeError(f"forward() missing 1 required positional argument: '{name}'")
-        values = self.graph.process_inputs(*args)
+        values = placeholder_values(self.graph, args)
         env = dict(zip(self.graph.find_nodes(op="placeholder"), values))
         del args, values  # the environment alone keeps them alive, up to their last use
         return self.graph.process_outputs(self.run(initial_env=env, enable_io_processing=False))

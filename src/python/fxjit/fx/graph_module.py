@@ -10,7 +10,7 @@ import types
 
 import torch
 
-from .._C import find_proxy, generic_code
+from .._C import companion, find_proxy, generic_code
 from ._guard_check import bind_guards
 from ._readable import readable
 from ._run import REQUIRED, Retracer
@@ -91,7 +91,7 @@ class GraphModule(torch.nn.Module):
     def code(self):
         """LLVM IR: the generic form of forward, then each specialisation under its heading."""
         executor = self._snapshot._executor
-        return generic_code(self._snapshot) + (executor.specialised_code() if executor is not None else "")
+        return generic_code(self._snapshot) + (companion(executor).specialised_code() if executor is not None else "")
 
     def _run(self, args):
         """Runs the snapshot on one value per parameter of forward; a starred one's is its tuple or dict. It specialises
