@@ -299,6 +299,7 @@ void bind_hot_call(nb::module_& m) {
     return result ? nb::steal(result) : nb::borrow(nb::handle(Py_NotImplemented));
   });
   m.def("companion", [](nb::handle compiled) { return nb::borrow(state_of(compiled).companion.get()); });
+  m.def("unchanged", [](nb::handle compiled) { return unchanged(state_of(compiled)); });
   m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
 }
 

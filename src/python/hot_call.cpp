@@ -57,7 +57,9 @@ bool same_constant(PyObject* a, PyObject* b) {
   return equal == 1;
 }
 
-bool unchanged(HotState& s) {
+}  // namespace
+
+bool unchanged(const HotState& s) {
   for (const WatchedDict& w : s.watched)
     if (dict_version(w.dict.get()) != w.version) return false;
   for (const WatchedCell& w : s.cells)
@@ -77,6 +79,8 @@ bool unchanged(HotState& s) {
   }
   return true;
 }
+
+namespace {
 
 // Small arrays on the stack, large ones on the heap.
 template <class T>

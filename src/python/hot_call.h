@@ -108,6 +108,8 @@ struct HotState {
 
 // Adds the type `_C.Compiled` to the module. Returns false with a Python error set.
 bool add_compiled_type(PyObject* module);
+// Whether everything that is watched is as it was when watch() looked at it.
+bool unchanged(const HotState& s);
 // The state of a `_C.Compiled`; TypeError (null) for anything else.
 HotState* hot_state(PyObject* o);
 

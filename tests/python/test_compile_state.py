@@ -8,8 +8,11 @@ import warnings
 import pytest
 import torch
 import torch.nn as nn
+from compiling import same
 
 import fxjit
+from fxjit import companion
+from fxjit.capture import capture
 
 G = {"s": 1.0}
 L = [1.0]
@@ -279,7 +282,7 @@ def test_attributes_of_python_modules_classes_and_slotted_objects(program, owner
     assert [compiled(x)[0].item() for _ in range(3)] == [2, 2, 2]
     monkeypatch.setattr(owner, "factor" if owner is Scaled else "scale", 7.0)
     assert [compiled(x)[0].item() for _ in range(3)] == [7, 7, 7]
-    assert not any("not captured" in note for note in compiled.explain().notes)
+    assert not compiled.explain().fallbacks
 
 
 def test_a_local_python_module_and_closures_of_callees():
@@ -318,3 +321,66 @@ def test_the_environment_that_a_program_reads(monkeypatch):
     assert [compiled(x)[0].item() for _ in range(3)] == [3, 3, 3]
     monkeypatch.setenv("NO_SUCH_NAME", "4")
     assert [compiled(x)[0].item() for _ in range(3)] == [12, 12, 12]
+
+
+def test_what_could_not_be_captured_is_tried_again_after_a_change():
+    class Checked(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            if self.training and x.isnan().any():
+                raise ValueError
+            return self.linear(x).relu()
+
+    model, x = Checked(), torch.randn(2, 4)
+    compiled = fxjit.compile(model)
+    for _ in range(5):
+        same(compiled(x), model(x))
+    assert compiled.explain().generic_calls == 5 and not compiled.explain().specialisations
+    model.eval()
+    for _ in range(3):
+        same(compiled(x), model(x))
+    assert len(compiled.explain().specialisations) == 1 and compiled.explain().generic_calls == 5
+    assert any("'training'" in note for note in compiled.explain().notes)
+
+
+def test_a_hook_that_is_removed_and_a_global_that_changes():
+    model, x = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), torch.randn(2, 4)
+    hook = model.register_forward_hook(lambda module, args, out: out + 1)
+    compiled = fxjit.compile(model)
+    for _ in range(3):
+        same(compiled(x), model(x))
+    hook.remove()
+    for _ in range(3):
+        same(compiled(x), model(x))
+    assert compiled.explain().specialisations
+
+    scope = {"eager": True}
+    exec("def program(x): return x * (2 if eager and x.sum() > -1e9 else 3)", scope)
+    compiled = fxjit.compile(scope["program"])
+    assert compiled(x).equal(x * 2) and compiled(x).equal(x * 2)
+    scope["eager"] = False
+    for _ in range(3):
+        assert compiled(x).equal(x * 3)
+    assert compiled.explain().specialisations
+
+
+def test_a_program_that_always_changes_its_state_is_seldom_traced(monkeypatch):
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+
+    traces = []
+    monkeypatch.setattr(companion, "capture", lambda *args: traces.append(1) or capture(*args))
+    model, x = Counts(), torch.ones(2)
+    compiled = fxjit.compile(model)
+    for k in range(1, 101):
+        assert compiled(x).equal(x * k)
+    assert model.calls == 100 and 2 <= len(traces) <= 8

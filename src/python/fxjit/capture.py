@@ -6,6 +6,7 @@ cannot stand for raises `CaptureError` with the reason, and what was read is gua
 
 from __future__ import annotations
 
+import contextlib
 import dis
 
 import torch
@@ -24,37 +25,52 @@ from .state_guards import (GLOBAL_HOOKS, CellGuard, DefaultDType, DictGuard, Fun
                            NoHooks, StateGuard, TypeGuard, global_guards, global_names, module_state, restore, target_state)
 
 
-class Capture:
+class Basis:
+    """What a trace rested on.
+
+    guards: objects with changed() -> str | None; dicts, cells, lists, types, functions: what to watch, in which every
+    guarded value lives, unless `unwatched` is true
+    """
+
+    def __init__(self, guards):
+        self.guards = list(guards)
+
+        def of(kind):
+            return [g for g in self.guards if isinstance(g, kind)]
+
+        states = of(StateGuard)
+        self.dicts = [d for g in of(ModuleGuard) for d in g.dicts()] + [g.owner for g in of(DictGuard)]
+        self.dicts += [d for g in states for d in g.dicts]
+        self.lists = [x for g in states for x in g.lists]
+        self.cells = [g.cell for g in of(CellGuard)]
+        self.types = [g.type for g in of(TypeGuard)]
+        self.functions = [g.function for g in of(FunctionGuard)]
+        self.unwatched = any(g.unwatched for g in states)
+
+    def changed(self):
+        return next(filter(None, (g.changed() for g in self.guards)), None)
+
+
+class Capture(Basis):
     """A captured program.
 
     root: the module whose attributes the graph reads
     graph: one placeholder per value of the call; values: which of the flattened arguments these are, in the order of the
     placeholders; varying: those of them that are numbers. All others are constants of the graph.
-    guards: objects with changed() -> str | None; dicts, cells, lists, types, functions: what to watch, in which every
-    guarded value lives,
-    unless `unwatched` is true; conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests;
+    conditions: guards on the tensors of a call (fxjit.fx), on which control flow rests
     generic: what runs calls that no specialisation covers
     """
 
-    def __init__(self, root, graph, guards, dicts, way, conditions=(), *, values, varying):
-        self.root, self.graph, self.way, self.guards, self.conditions = root, graph, way, guards, conditions
+    def __init__(self, root, graph, guards, way, conditions=(), *, values, varying):
+        super().__init__(guards)
+        self.root, self.graph, self.way, self.conditions = root, graph, way, conditions
         self.values, self.varying = values, varying
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         self.numbers = [n for n, i in zip(placeholders, values) if i in varying]
-        states = [g for g in guards if isinstance(g, StateGuard)]
-        self.dicts = dicts + [d for g in states for d in g.dicts]
-        self.lists = [x for g in states for x in g.lists]
-        self.cells = [g.cell for g in guards if isinstance(g, CellGuard)]
-        self.types = [g.type for g in guards if isinstance(g, TypeGuard)]
-        self.functions = [g.function for g in guards if isinstance(g, FunctionGuard)]
-        self.unwatched = any(g.unwatched for g in states)
         self.generic = GenericForm(root, graph)
 
     def code(self):
         return _C.generic_code(self.graph)
-
-    def changed(self):
-        return next(filter(None, (g.changed() for g in self.guards)), None)
 
     def fits(self, leaves) -> bool:
         """Whether the graph is the program for these flattened arguments."""
@@ -107,7 +123,19 @@ def _check_number_tests(functions):
 
 def capture(target, spec, leaves, varying=frozenset()) -> Capture:
     """Traces `target` (module or function) for these flattened arguments; the numbers at the positions `varying` stand
-    for any of their type. Raises CaptureError with the reason."""
+    for any of their type. Raises CaptureError with the reason, and with what it rests on."""
+    modules = dict(target.named_modules()) if isinstance(target, torch.nn.Module) else {}
+    before, state, watcher = [ModuleGuard(m, path) for path, m in modules.items()], [], CodeWatcher()
+    try:
+        state += [g for path, m in modules.items() for g in module_state(m, path)] + target_state(target)
+        return _capture(target, spec, leaves, varying, before, state, watcher)
+    except CaptureError as e:
+        with contextlib.suppress(CaptureError):
+            e.basis = Basis([*before, *state, *global_guards(watcher.functions)])
+        raise
+
+
+def _capture(target, spec, leaves, varying, before, state, watcher):
     check_root(target)
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor) and not is_plain_tensor(leaf):
@@ -121,10 +149,7 @@ def capture(target, spec, leaves, varying=frozenset()) -> Capture:
     values = tensors + sorted(varying)
     examples = {f"arg_{k}": leaves[i] for k, i in enumerate(tensors)}
     number_types = {f"arg_{k}": type(leaves[i]) for k, i in enumerate(values) if i in varying}
-    root, tracer, watcher = _flat_root(target, spec, leaves, values), CheckedTracer(number_types), CodeWatcher()
-    modules = dict(target.named_modules()) if isinstance(target, torch.nn.Module) else {}
-    before = [ModuleGuard(m, path) for path, m in modules.items()]
-    state = [g for path, m in modules.items() for g in module_state(m, path)] + target_state(target)
+    root, tracer = _flat_root(target, spec, leaves, values), CheckedTracer(number_types)
     try:
         with unsampled_randomness_raises(), watcher:
             graph = tracer.trace(root, example_inputs=examples)
@@ -145,11 +170,11 @@ def capture(target, spec, leaves, varying=frozenset()) -> Capture:
     remove_decided(tracer, graph)
     inline_composites(graph, tracer.numbers)
     guards = before + state + list(global_guards(watcher.functions))
-    kinds = {type(m) for m in modules.values()} | {t for g in guards if isinstance(g, StateGuard) for t in g.types}
+    kinds = {type(m) for m in target.modules()} if isinstance(target, torch.nn.Module) else set()
+    kinds |= {t for g in guards if isinstance(g, StateGuard) for t in g.types}
     guards += [TypeGuard(t) for t in kinds]
     guards += [DictGuard(d, [], "global module hooks") for d in GLOBAL_HOOKS] + [NoHooks(), DefaultDType()]
-    dicts = [d for g in before for d in g.dicts()] + [g.owner for g in guards if isinstance(g, DictGuard)]
-    return Capture(root, graph, guards, dicts, "checked FX trace", graph.guards, values=values, varying=varying)
+    return Capture(root, graph, guards, "checked FX trace", graph.guards, values=values, varying=varying)
 
 
 def remove_decided(tracer, graph):

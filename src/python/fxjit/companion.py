@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import warnings
@@ -9,7 +10,7 @@ import warnings
 import torch
 
 from . import _C, fx
-from .capture import Capture, CaptureError, capture
+from .capture import Basis, Capture, CaptureError, capture
 from .explanation import Explanation
 from .leaves import constant_key, flatten, is_plain_tensor
 from .numbers import Positions
@@ -21,6 +22,18 @@ _TENSOR = object()  # stands for a tensor among the constants of a variant
 _SURFACE = frozenset("explain code reset draw picture".split())  # of a compiled callable; all other names are its target's
 
 
+@dataclasses.dataclass
+class Failure:
+    """Why calls of one kind are not captured. It is tried again when something of `basis` has changed, but not before
+    `wait` calls: a program that changes its own state would be traced at each one."""
+
+    reason: str
+    basis: Basis | None
+    wait: int = 1
+    calls: int = 0
+    unseen: bool = False  # whether watch() may have passed over a change
+
+
 class Companion:
     """Everything about a compiled callable that is not the hot path."""
 
@@ -30,7 +43,7 @@ class Companion:
         self.lock = threading.RLock()
         self.variants: dict = {}  # by structure and constants of the arguments: the variants for different shapes
         self.positions = Positions()
-        self.failures: dict = {}  # by the key of a variant: why it cannot be captured
+        self.failures: dict[tuple, Failure] = {}  # by the key of a variant
         self.notes: list[str] = []
         self.eager_reason = None
         self.eager_calls: dict[str, int] = {}  # by reason
@@ -196,30 +209,53 @@ class Companion:
         variant = next((v for v in self.variants.get(key, ()) if v.captured.fits(leaves)), None)
         if variant is not None:
             return variant
-        if key in self.failures:
-            self.eager_reason = self.failures[key]
+        if not self.may_be_captured(key):
+            self.eager_reason = self.failures[key].reason
             return None
         if len(self.all_variants()) >= 8:
             self.eager_reason = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
             return None
+        basis = None
         try:
             variant = self.new_variant(spec, leaves, varying)
         except CaptureError as e:
-            self.eager_reason = f"not captured: {e}"
+            self.eager_reason, basis = f"not captured: {e}", e.basis
         except fx.GuardError:
             raise
         except Exception as e:  # noqa: BLE001 - a bug of ours costs speed, not the user's program
             if _C.raises_faults(self.options):
                 raise
             self.eager_reason = f"internal error: {type(e).__name__}: {e}"
+        failed = self.failures.pop(key, None)
         if variant is None:
             if len(self.failures) < 1024:
-                self.failures[key] = self.eager_reason
+                few = len(self.failures) < 8
+                self.failures[key] = Failure(self.eager_reason, basis if few else None, 2 * failed.wait if failed else 1)
+                self.watch()
             return None
         self.variants.setdefault(key, []).append(variant)
         self.add_hot(variant)
         self.watch()
         return variant
+
+    def may_be_captured(self, key) -> bool:
+        failure = self.failures.get(key)
+        if failure is None:
+            return True
+        failure.calls += 1
+        if failure.basis is None or failure.calls < failure.wait:
+            return False
+        unchanged = not self.variants and _C.unchanged(self.compiled)
+        if unchanged and not failure.unseen:
+            return False
+        what = failure.basis.changed()
+        if what:
+            self.notes.append(f"tried again to capture: {what} changed")
+            return True
+        if not unchanged:
+            self.watch()
+        failure.unseen = False
+        return False
 
     def new_variant(self, spec, leaves, varying):
         _C.fault_point(self.options, "capture")
@@ -237,8 +273,12 @@ class Companion:
         return capture(self.target, spec, leaves, varying)
 
     def watch(self):
+        bases = [v.captured for v in self.all_variants()] + [f.basis for f in self.failures.values() if f.basis]
+        for failure in self.failures.values():
+            failure.unseen = True
+
         def all_of(field):
-            return list({id(x): x for v in self.all_variants() for x in getattr(v.captured, field)}.values())
+            return list({id(x): x for basis in bases for x in getattr(basis, field)}.values())
         _C.watch(self.compiled, **{field: all_of(field) for field in ("dicts", "cells", "lists", "types", "functions")})
 
     def recheck(self):

@@ -6,7 +6,7 @@ import torch
 
 from . import fx
 from .callees import has_hooks
-from .capture import Capture, CaptureError
+from .capture import Basis, Capture, CaptureError
 from .companion import Companion
 from .fx._guard_check import bind_guards, check_guards
 from .fx._run import SnapshotInterpreter, placeholder_values
@@ -31,7 +31,7 @@ class GraphCompanion(Companion):
 
     def capture(self, spec, leaves, varying):
         if has_hooks(self.target):
-            raise CaptureError("the module has hooks")
+            raise CaptureError("the module has hooks", Basis([ModuleGuard(self.target, "")]))
         return self.capture_snapshot(self.target._snapshot, spec, leaves, varying)
 
     def capture_snapshot(self, snapshot, spec, leaves, varying):
@@ -56,8 +56,8 @@ class GraphCompanion(Companion):
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         inline_composites(graph, {placeholders[i]: type(leaves[i]) for i in varying})
         guards = [ModuleGuard(m, path) for path, m in target.named_modules()]
-        return Capture(target, graph, guards, [d for g in guards for d in g.dicts()], "the graph of a GraphModule",
-                       conditions, values=list(range(len(leaves))), varying=varying)
+        return Capture(target, graph, guards, "the graph of a GraphModule", conditions, values=list(range(len(leaves))),
+                       varying=varying)
 
 
 class SnapshotCompanion(GraphCompanion):

@@ -11,7 +11,11 @@ from .fx._known import InPlaceOperators
 
 
 class CaptureError(Exception):
-    """The program cannot be captured as a graph; the text says why."""
+    """The program cannot be captured as a graph; the text says why. basis: what that rests on, where it is known."""
+
+    def __init__(self, text, basis=None):
+        super().__init__(text)
+        self.basis = basis
 
 
 class CheckedProxy(InPlaceOperators, fx.Proxy):
