@@ -24,7 +24,7 @@ std::string_view kind_name(ArgumentKind kind) {
 Block* Block::allocate(size_t count, size_t payload_bytes) {
   FXJIT_CHECK(count <= UINT32_MAX, "an aggregate of more than four billion items");
   void* memory = ::operator new(sizeof(Block) + payload_bytes);
-  return new (memory) Block{{1}, static_cast<uint32_t>(count), 0, 0};
+  return new (memory) Block{{1}, static_cast<uint32_t>(count), 0, 0, 0};
 }
 
 void Block::destroy(ArgumentKind kind) noexcept {

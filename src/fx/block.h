@@ -4,16 +4,22 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
+#include "fxjit/errors.h"
 #include "fxjit/fx/argument.h"
 
 namespace fxjit::inline v0::fx::detail {
+
+// Of aggregates in one another. Arguments are walked, and released, by recursion.
+inline constexpr uint16_t kMaxDepth = 1000;
 
 struct Block {
   std::atomic<uint32_t> refs;
   uint32_t size;     // characters, items, fields or entries
   uint32_t nodes;    // how often nodes occur inside, at any depth
-  uint32_t objects;  // whether objects do
+  uint16_t objects;  // whether objects do
+  uint16_t depth;    // of aggregates in aggregates
 
   // The payload, uninitialised: characters; items; type and fields of a named tuple; keys and values of a dict.
   static Block* allocate(size_t count, size_t payload_bytes);
@@ -43,6 +49,7 @@ inline void Block::count(const Argument& item) noexcept {
   nodes = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{nodes} + node_count(item), UINT32_MAX));
   const Block* block = items_block(item);
   objects |= item.is_object() || (block && block->objects);
+  if (block) depth = std::max<uint16_t>(depth, std::min<uint16_t>(block->depth, kMaxDepth) + 1);
 }
 
 // for_each_node, for callers that are worth the code.
@@ -75,6 +82,9 @@ Argument build(ArgumentKind kind, size_t count, F&& item) {
   } guard{Block::allocate(size, count * sizeof(Argument))};
   for (; guard.made < count; ++guard.made) {
     guard.block->count(*new (guard.block->items() + guard.made) Argument(item(guard.made)));
+  }
+  if (guard.block->depth > kMaxDepth) {
+    throw ValueError("an argument is nested deeper than " + std::to_string(kMaxDepth));
   }
   return adopt_block(kind, std::exchange(guard.block, nullptr));
 }

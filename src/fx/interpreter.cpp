@@ -56,16 +56,26 @@ void Interpreter::find_last_uses() {
 
 Value Interpreter::run(std::span<const Value> args, const Value& kwargs) {
   env_ = std::exchange(preset_, {});
-  env_.resize(graph_.created());
-  bound_.assign(graph_.created(), std::nullopt);
+  bound_.clear();
+  const auto make_room = [this] {  // an override of run_node may have added nodes
+    const size_t created = graph_.created();
+    if (bound_.size() == created) return;
+    env_.resize(created);
+    bound_.resize(created);
+    if (free_values_) last_user_.resize(created);
+  };
+  make_room();
   const auto open = [&](const Node* n) { return !env_[n->id()]; };
   for (auto& [n, v] : bind_arguments(graph_, args, kwargs, open)) bound_[n->id()] = std::move(v);
   if (free_values_) find_last_uses();
   for (Node* n : graph_.nodes()) {
+    make_room();
     if (env_[n->id()]) continue;
     current_ = n;
     try {
-      env_[n->id()] = run_node(*n);
+      Value value = run_node(*n);
+      make_room();
+      env_[n->id()] = std::move(value);
     } catch (...) {
       const NodeMeta* meta = n->meta_if_any();
       const Argument* trace = meta ? meta->find("stack_trace") : nullptr;
@@ -95,7 +105,7 @@ void Interpreter::annotate_error(const Node&, const std::string& note) {
 
 Value Interpreter::load(const Argument& a) {
   return map_arg(a, [&](Node* n) -> Argument {
-    if (!env_[n->id()]) {
+    if (n->id() >= env_.size() || !env_[n->id()]) {
       throw RuntimeError(concat("Node ", current_->name(), " referenced nonexistent value ", n->name(),
                                 "! Run Graph.lint() to diagnose such issues"));
     }

@@ -44,7 +44,7 @@ void detail::map_nodes(Argument& a, FunctionRef<Argument(Node*)> fn) {
     return;
   }
   const size_t n = cells(a);
-  block->nodes = block->objects = 0;
+  block->nodes = block->objects = block->depth = 0;
   for (size_t i = 0; i < n; ++i) {
     Argument& item = block->items()[i];
     if (!is_structure(a.kind(), i)) map_nodes(item, fn);

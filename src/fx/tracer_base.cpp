@@ -74,7 +74,9 @@ Proxy TracerBase::create_proxy(Opcode op, const Target& target, Argument args, A
                                std::optional<std::string_view> name, Argument type) {
   Argument lowered_args = create_arg(args.is_none() ? Argument::tuple({}) : args);
   Argument lowered_kwargs = create_arg(kwargs.is_none() ? Argument::dict({}) : kwargs);
-  return proxy(create_node(op, target, std::move(lowered_args), std::move(lowered_kwargs), name, std::move(type)));
+  Node* const node = create_node(op, target, std::move(lowered_args), std::move(lowered_kwargs), name, std::move(type));
+  if (!node) throw TypeError(concat("create_node made no node for a ", to_string(op), " of ", target.to_string()));
+  return proxy(node);
 }
 
 bool TracerBase::to_bool(const Proxy& p) {

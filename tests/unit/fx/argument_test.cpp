@@ -130,5 +130,18 @@ TEST(Argument, TraverseVisitsEachObject) {
   EXPECT_EQ(counter.count, 2);
 }
 
+TEST(Argument, IsNotNestedTooDeep) {
+  Graph g;
+  Node* x = g.placeholder("x");
+  Argument a = x;
+  for (int i = 0; i < 1000; ++i) a = A::list({a});
+  EXPECT_EQ(error_of([&] { A::dict({{"k", A::list({a})}}); }), "ValueError: an argument is nested deeper than 1000");
+  EXPECT_EQ(a.to_string(), std::string(1000, '[') + "%x" + std::string(1000, ']'));
+  Node* n = g.call_method("relu", t({a[0]}));
+  EXPECT_EQ(g.copy()->size(), 2u);
+  n->replace_input_with(x, 1);
+  EXPECT_EQ(n->args(), map_arg(t({a[0]}), [](Node*) { return A(1); }));
+}
+
 }  // namespace
 }  // namespace fxjit::fx::test

@@ -141,5 +141,26 @@ TEST(Interpreter, HostArithmeticIsPythons) {
                      "TypeError: operator.add: no meaning here for (str, int)");
 }
 
+TEST(Interpreter, NodesMayBeAddedWhileItRuns) {
+  struct Adding : Interpreter {
+    Adding(Graph& g) : Interpreter(nullptr, g, &resolver), graph(g) {}
+    Value run_node(const Node& n) override {
+      for (int i = 0; n.op() == Opcode::Placeholder && i < 100; ++i) {
+        graph.call_function(op("neg"), t({*graph.nodes().begin()}));
+      }
+      return Interpreter::run_node(n);
+    }
+    Resolver resolver;
+    Graph& graph;
+  };
+  Graph g;
+  Node* x = g.placeholder("x");
+  Node* output = g.output(x);
+  const InsertScope scope = g.inserting_before(output);
+  Adding run(g);
+  EXPECT_EQ(run.run({5}).as_int(), 5);
+  EXPECT_EQ(g.size(), 102u);
+}
+
 }  // namespace
 }  // namespace fxjit::fx::test

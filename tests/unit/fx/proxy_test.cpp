@@ -109,5 +109,17 @@ TEST(SymbolicTrace, FunctionsOfSeveralParametersAndResults) {
   EXPECT_THROW(symbolic_trace([](Proxy a) { return a; }, {"a", "b"}), ValueError);
 }
 
+TEST(Tracer, MustMakeANode) {
+  struct Vetoing : Tracer {
+    Node* create_node(Opcode op, const Target& target, Argument args, Argument kwargs,
+                      std::optional<std::string_view> name, Argument type) override {
+      if (op == Opcode::CallMethod) return nullptr;
+      return Tracer::create_node(op, target, std::move(args), std::move(kwargs), name, std::move(type));
+    }
+  } tracer;
+  EXPECT_EQ(error_of([&] { tracer.trace(trace_function([](Proxy x) { return x.relu(); })); }),
+            "TypeError: create_node made no node for a call_method of relu");
+}
+
 }  // namespace
 }  // namespace fxjit::fx::test
