@@ -170,13 +170,23 @@ nb::object run_step(const Step& s, fxjit_frame* frame, PyObject* module) {
   return own(PyObject_Vectorcall(callee.ptr(), argv.data() + 1, n, s.names.ptr()));
 }
 
+// "\nOriginal traceback: …" where the node has one: the lines of the program that it comes from.
+std::string origin_of(const fx::Node& n) {
+  if (!n.meta_if_any()) return {};
+  PyObject* trace = PyDict_GetItemString(node_meta(const_cast<fx::Node*>(&n)), "stack_trace");
+  const char* text = trace && PyUnicode_Check(trace) ? PyUnicode_AsUTF8(trace) : nullptr;
+  return text ? std::string("\nOriginal traceback:\n") + text : std::string();
+}
+
 // Adds "While executing …" to the error that is set. Errors of this are dropped: the user's comes first.
 void note_node(const fx::Node& n) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  std::string note = "While executing " + n.format_node();
-  PyObject* done = value ? PyObject_CallMethod(value, "add_note", "s", note.c_str()) : nullptr;
+  PyObject* done = guarded([&]() -> PyObject* {
+    const std::string note = "While executing " + n.format_node() + origin_of(n);
+    return value ? PyObject_CallMethod(value, "add_note", "s", note.c_str()) : nullptr;
+  });
   if (!done) PyErr_Clear();
   Py_XDECREF(done);
   PyErr_Restore(type, value, traceback);

@@ -121,7 +121,13 @@ def test_a_run_error_names_node_and_user_line(ours):
     traced = ours.GraphModule(m, T().trace(m))
     with pytest.raises(RuntimeError) as info:
         traced(torch.ones(2, 3))
-    assert "While executing %matmul" in lines_of(info)
+    line = f"line {f.__code__.co_firstlineno + 2}, in f"
+    assert "While executing %matmul" in lines_of(info) and line in lines_of(info)
+    for _ in range(2):
+        traced(torch.ones(2, 2, requires_grad=True))  # the second time in the generic form
+    with pytest.raises(RuntimeError) as info:
+        traced(torch.ones(2, 3, requires_grad=True))
+    assert "While executing %matmul" in lines_of(info) and line in lines_of(info)
     node = next(n for n in traced.graph.nodes if n.name == "matmul")
     assert f"line {f.__code__.co_firstlineno + 2}, in f" in node.stack_trace
 

@@ -42,7 +42,8 @@ class SnapshotInterpreter(Interpreter):
             return super().run_node(n)
         except Exception as e:
             if hasattr(e, "add_note"):
-                e.add_note(f"While executing {n.format_node()}")
+                origin = f"\nOriginal traceback:\n{n.stack_trace}" if n.stack_trace else ""
+                e.add_note(f"While executing {n.format_node()}{origin}")
             raise
 
 
