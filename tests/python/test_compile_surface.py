@@ -102,6 +102,17 @@ def test_unknown_stages_of_dump_name_the_known_ones():
         fxjit.compile(lambda x: x, dump="graph,foo")
 
 
+@pytest.mark.parametrize("make", [lambda: torch.nn.Linear(2, 2), lambda: torch.sin, lambda: lambda x: x * 3,
+                                  lambda: fxjit.fx.symbolic_trace(lambda x: x * 3)])
+def test_what_is_compiled_already_is_compiled_anew(make):
+    program, x = make(), torch.ones(2)
+    once = fxjit.compile(program)
+    twice = fxjit.compile(once, threads="one")
+    for _ in range(3):
+        same(twice(x), program(x))
+    assert twice.explain().specialisations and not once.explain().specialisations
+
+
 def test_code_and_reset():
     f = fxjit.compile(lambda x: x * 3)
     x = torch.ones(2)

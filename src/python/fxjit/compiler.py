@@ -29,6 +29,8 @@ def compile(obj=None, *, strict=False, fast_math=False, **options):  # noqa: A00
     _C.check_options(options)
     if obj is None:
         return lambda f: compile(f, **options)
+    if type(obj) is _C.Compiled:
+        obj = _C.companion(obj).target
     if isinstance(obj, (torch.fx.GraphModule, torch.export.ExportedProgram)):
         from .interop import from_torch
         obj = from_torch(obj)
