@@ -1,5 +1,6 @@
 #include "driver/function.h"
 
+#include <c10/util/Exception.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,9 +74,9 @@ bool Function::wants_recording(std::span<const at::Tensor> inputs) {
   uint64_t signature = signature_of(inputs);
   if (std::find(failed_.begin(), failed_.end(), signature) != failed_.end()) return false;
   if (compiled_ >= kMaxCompilations * static_cast<size_t>(options_.max_specialisations)) {
-    note_locked({"", "generic form",
-                 "the program was specialised " + std::to_string(compiled_) +
-                     " times for inputs that keep changing; see the option max_specialisations"});
+    reason = "the program was specialised " + std::to_string(compiled_) +
+             " times for inputs that keep changing; see the option max_specialisations";
+    if (note_locked({"", "generic form", reason})) TORCH_WARN("fxjit: ", reason);
     return false;
   }
   return true;
@@ -86,12 +87,13 @@ void Function::note_fallback(const std::string& node, const std::string& target,
   note_locked({node, target, reason});
 }
 
-void Function::note_locked(CallReport note) {
+bool Function::note_locked(CallReport note) {
   for (const CallReport& f : report_.fallbacks)
-    if (f.node == note.node && f.target == note.target && f.reason == note.reason) return;
+    if (f.node == note.node && f.target == note.target && f.reason == note.reason) return false;
   support::log(support::parse_log_level(options_.log), support::LogLevel::Info,
                "fallback: " + note.node + " " + note.target + ": " + note.reason);
   report_.fallbacks.push_back(std::move(note));
+  return true;
 }
 
 void Function::publish(SpecialisationPtr s) {

@@ -89,7 +89,7 @@ class FXJIT_API Function : public std::enable_shared_from_this<Function> {
   void fail(uint64_t signature, const std::string& reason);
   bool begin_compiling();  // false: a thread was first
   void end_compiling() { compiling_ = 0; }
-  void note_locked(CallReport note);
+  bool note_locked(CallReport note);  // whether it is new
 
   // Beyond this many times max_specialisations compilations, inputs change faster than compiling pays.
   static constexpr size_t kMaxCompilations = 4;

@@ -17,6 +17,7 @@
 #include "python/generic.h"
 #include "python/hot_call.h"
 #include "python/torch_python.h"
+#include "python/warnings.h"
 #include "support/fault.h"
 #include "torch/dnnl_linear.h"
 
@@ -149,7 +150,13 @@ void bind_function(nb::module_& m) {
   using driver::Function;
   nb::class_<Function>(m, "Function")
       .def("__init__", [](Function*, nb::handle) { throw nb::type_error("use make_function"); })
-      .def("wants_recording", [](Function& f, nb::sequence inputs) { return f.wants_recording(tensors_of(inputs)); })
+      .def("wants_recording",
+           [](Function& f, nb::sequence inputs) {
+             WarningCollector warnings;
+             const bool wanted = f.wants_recording(tensors_of(inputs));
+             if (!warnings.give()) nb::raise_python_error();
+             return wanted;
+           })
       .def("note_fallback", &Function::note_fallback)
       .def("count_generic_call", &Function::count_generic_call)
       .def("set_capture", &Function::set_capture)

@@ -1,6 +1,7 @@
 """Control flow on shapes, dtypes and devices compiles: each outcome is a variant of its own, and calls find theirs."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -127,11 +128,24 @@ def test_contiguity():
 def test_many_shapes_end_in_eager_with_the_reason():
     f = PROGRAMS["len"]
     c = fxjit.compile(f)
-    for n in range(1, 15):
-        x = torch.randn(n, 3)
-        assert torch.equal(c(x), f(x)) and torch.equal(c(x), f(x))
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for n in range(1, 15):
+            x = torch.randn(n, 3)
+            assert torch.equal(c(x), f(x)) and torch.equal(c(x), f(x))
+    assert ["more than 8 different" in str(w.message) for w in given] == [True] and given[0].filename == __file__
     assert len(c.explain().guards) == 8
     assert "more than 8 different" in str(c.explain())
+
+
+def test_inputs_that_keep_changing_warn_once():
+    c = fxjit.compile(lambda x: x.view(x.size(0), -1) * 2, max_specialisations=1)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for n in range(2, 14):
+            assert c(torch.ones(n, 3)).eq(2).all()
+    assert ["max_specialisations" in str(w.message) for w in given] == [True]
+    assert c.explain().generic_calls > 1
 
 
 def test_several_tensors_and_a_structure():

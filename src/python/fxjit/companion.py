@@ -47,7 +47,7 @@ class Companion:
         self.notes: list[str] = []
         self.eager_reason = None
         self.eager_calls: dict[str, int] = {}  # by reason
-        self.warned_grad = False
+        self.warned: set[str] = set()
         self.compiled = _C.Compiled(self.call, self)
 
     # -- the surface --
@@ -213,7 +213,8 @@ class Companion:
             self.eager_reason = self.failures[key].reason
             return None
         if len(self.all_variants()) >= 8:
-            self.eager_reason = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
+            self.eager_reason = _TOO_MANY
+            self.warn_once(f"{_TOO_MANY}: the rest runs eagerly", stacklevel=5)
             return None
         basis = None
         try:
@@ -332,12 +333,17 @@ class Companion:
         return variant.captured.generic(values, self.options, functools.partial(function.note_fallback, "", "interpreter"))
 
     def warn_grad(self, function):
-        reason = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
-        function.note_fallback("", "generic form", reason)
-        if not self.warned_grad:
-            self.warned_grad = True
-            warnings.warn(f"fxjit: {reason}", stacklevel=4)
+        function.note_fallback("", "generic form", GRADIENTS)
+        self.warn_once(GRADIENTS, stacklevel=5)
 
+    def warn_once(self, text, stacklevel):
+        if text not in self.warned:
+            self.warned.add(text)
+            warnings.warn(f"fxjit: {text}", stacklevel=stacklevel)
+
+
+GRADIENTS = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
+_TOO_MANY = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
 
 # Methods of a module that return it: of a compiled one they return the compiled one.
 _RETURN_SELF = frozenset("train eval to cpu cuda float double half bfloat16 type requires_grad_ apply to_empty".split())

@@ -7,7 +7,7 @@ import torch
 from . import fx
 from .callees import has_hooks
 from .capture import Basis, Capture, CaptureError
-from .companion import Companion
+from .companion import GRADIENTS, Companion
 from .fx._guard_check import bind_guards, check_guards
 from .fx._run import SnapshotInterpreter, placeholder_values
 from .generic_form import GenericForm
@@ -66,7 +66,7 @@ class SnapshotCompanion(GraphCompanion):
     def __init__(self, module):
         self.snapshot = module._snapshot
         super().__init__(module, {})
-        self.warned_grad = True
+        self.warned.add(GRADIENTS)
         self.generic = None  # made by the second call that needs it: many modules are called once
 
     def capture(self, spec, leaves, varying):
@@ -88,7 +88,8 @@ class PartCompanion(SnapshotCompanion):
     def __init__(self, root, graph, options):
         self.snapshot = graph
         Companion.__init__(self, root, options)
-        self.warned_grad, self.generic = True, None
+        self.warned.add(GRADIENTS)
+        self.generic = None
 
 
 def snapshot_executor(module: fx.GraphModule):

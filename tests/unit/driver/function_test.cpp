@@ -57,7 +57,14 @@ TEST_F(CompileFunction, TheLeastRecentlyUsedSpecialisationGoes) {
   }
 }
 
+struct CountedWarnings : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
+  std::vector<std::string> texts;
+};
+
 TEST_F(CompileFunction, InputsThatKeepChangingAreSaidAndStayRight) {
+  CountedWarnings warnings;
+  c10::WarningUtils::WarningHandlerGuard guard(&warnings);
   Options options;
   options.max_specialisations = 1;
   auto f = compile([](at::Tensor x) { return x * 3; }, options);
@@ -68,6 +75,8 @@ TEST_F(CompileFunction, InputsThatKeepChangingAreSaidAndStayRight) {
   driver::Report r = f.explain();
   ASSERT_FALSE(r.fallbacks.empty());
   EXPECT_NE(r.fallbacks[0].reason.find("max_specialisations"), std::string::npos) << to_string(r);
+  ASSERT_EQ(warnings.texts.size(), 1u);
+  EXPECT_NE(warnings.texts[0].find("max_specialisations"), std::string::npos);
 }
 
 TEST_F(CompileFunction, StructuresComeBackAsTheyWere) {
