@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 
 from . import fx
 from .callees import has_hooks, is_pure_body, is_torch_function
+from .fx._factories import RANDOM_FACTORIES
 from .fx._known import ITEM_FUNCTIONS
 from .fx._paths import lookup
 from .fx._values import METADATA
@@ -20,7 +21,6 @@ _OPERATORS = frozenset(f"__{r}{name}__" for r in ("", "r", "i") for name in
                        "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split())
 _OPERATORS |= set("__neg__ __pos__ __invert__ __abs__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
 _TENSOR = torch.tensor  # while a trace runs, torch has others under the names of its factories
-_RANDOM = frozenset(getattr(torch, n) for n in "rand randn randint randperm normal".split())
 
 
 def holders(value):
@@ -62,7 +62,7 @@ class CheckedTracer(NumberAware, fx.Tracer):
         if name in METADATA:
             return function(*args, **kwargs)
         tensors = any(type(x) in (torch.Tensor, torch.nn.Parameter) for x in pytree.tree_leaves((args, kwargs)))
-        if not tensors and function not in _RANDOM:
+        if not tensors and function not in RANDOM_FACTORIES:
             value = function(*args, **kwargs)
             if not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value)):
                 return value

@@ -326,3 +326,38 @@ def test_methods_in_the_registry_are_leaves(fx):
         registry.remove((torch.Tensor, "__getitem__"))
     assert targets(graph, "call_method") == ["__getitem__"]
     assert fx.symbolic_trace(lambda x: W[0] + x)(0).equal(W[0])
+
+
+# ---- what torch.fx records wrongly without a word: with example inputs it is right, or said ----
+
+
+@pytest.mark.parametrize(("f", "mode"), [(no_grad_inside, "grad mode off"), (autocast_inside, "autocast on the CPU on"),
+                                         (inference_mode_inside, "inference mode on")])  # fmt: skip
+def test_a_mode_that_the_graph_does_not_say_is_warned_of(ours, f, mode):
+    line = f"test_misuse.py:{f.__code__.co_firstlineno + 2} in {f.__name__}"
+    with pytest.warns(UserWarning, match=f"{mode}.*which the graph does not say .*{line}") as warned:
+        ours.symbolic_trace(f, example_inputs=(torch.ones(3, 3),))
+    assert len(warned) == 1
+
+
+def test_the_mode_of_the_caller_is_nothing_to_warn_of(ours):
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error")
+        ours.symbolic_trace(no_grad_inside, example_inputs=(torch.ones(3, 3),))
+
+
+def test_random_numbers_are_drawn_at_each_call_with_example_inputs(ours):
+    def f(x):
+        noise = torch.randn(3, 2)
+        if noise.shape[0] == 3:
+            x = x + torch.normal(0.0, 1.0, size=(2,))
+        return x @ noise.t()
+
+    traced = ours.symbolic_trace(f, example_inputs=(torch.ones(2, 2),))
+    drawn = [t for t in targets(traced.graph, "call_function") if t in (torch.randn, torch.normal)]
+    assert drawn == [torch.randn, torch.normal]
+    for seed in range(3):
+        torch.manual_seed(seed)
+        want = f(torch.ones(2, 2))
+        torch.manual_seed(seed)
+        assert torch.equal(traced(torch.ones(2, 2)), want)

@@ -16,6 +16,9 @@ FACTORIES = {
 }
 
 
+RANDOM_FACTORIES = frozenset(getattr(torch, name) for name in "rand randn randint randperm normal".split())
+
+
 @functools.cache
 def _recording(factory):
     @functools.wraps(factory)

@@ -5,6 +5,7 @@ import contextlib
 import math
 import operator
 import sys
+import warnings
 
 import torch
 from torch.fx.proxy import TraceError
@@ -29,6 +30,16 @@ _HOST_MODULES = ("_operator", "builtins", "math")
 _PAIRS = {torch.nn.MultiheadAttention, torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN, torch.nn.LSTMCell}
 
 
+def _modes():
+    """What torch's operators also depend on, and a program may switch."""
+    return {
+        "grad mode": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "autocast on the CPU": torch.is_autocast_enabled("cpu"),
+        "autocast on CUDA": torch.is_autocast_enabled("cuda"),
+    }
+
+
 class Knowledge:
     """Decides for the proxies of one trace, and notes each decision as a guard."""
 
@@ -40,11 +51,22 @@ class Knowledge:
         self.vague_texts = False  # a shape was made into a text that does not say it
         self._host = set()
         self._tentative = None, ()  # what asked for an integer last, and the guards that this brought
+        self._modes = _modes()
 
     # ---- proxies ----
 
     def proxy(self, node):
         return HostProxy(node, self.tracer) if self._is_host(node) else KnownProxy(node, self.tracer)
+
+    def proxy_of_a_mode(self, node):
+        """proxy, with a warning at the first node of a `with torch.no_grad():` or the like, which graphs cannot say."""
+        proxy = self.proxy(node)
+        if self._modes is not None and node.op != "placeholder" and (modes := _modes()) != self._modes:
+            changed = [f"{name} {'on' if on else 'off'}" for name, on in modes.items() if on != self._modes[name]]
+            self._modes = None
+            text = f"is recorded with {' and '.join(changed)}, which the graph does not say{_helpers.where(proxy)}"
+            warnings.warn(f"fxjit.fx: a value {text}; it runs in the mode of its caller", stacklevel=2)
+        return proxy
 
     def _is_host(self, node):
         """Whether the node's value is no tensor, as far as its target and arguments tell."""

@@ -12,7 +12,7 @@ import torch.fx._symbolic_trace as torch_tracing
 from .. import _C
 from .._C import map_aggregate
 from . import _args
-from ._factories import advise, patch_factories, unbound_method
+from ._factories import RANDOM_FACTORIES, advise, patch_factories, unbound_method
 from ._known import Knowledge, known_values
 from ._patch import Patcher
 from ._paths import CONSTANT_TYPES, constant_prefix, lookup, module_paths, paths_of
@@ -213,7 +213,8 @@ class Tracer(TracerBase):
         an input
         example_inputs: a tuple of arguments of the root's function, or a dict from their names. With them the tracer
         knows shapes, dtypes and devices, so that branches, loops, len() and unpacking that rest on them trace; data is
-        not read. What was decided is in `graph.guards` (and `tracer.guards`): conditions on the inputs, in order, under
+        not read. In-place operators and random factories are recorded as such then, and a warning names the line that
+        computes in a mode (no_grad, autocast) that the graph does not say. What was decided is in `graph.guards` (and `tracer.guards`): conditions on the inputs, in order, under
         which the graph is the program.
 
         A program that calls a method through its class, torch.Tensor.flatten(x), is run once more for each such method.
@@ -244,7 +245,7 @@ class Tracer(TracerBase):
     def _trace(self, root, concrete_args, example_inputs, methods):
         self.knowledge = None if example_inputs is None else Knowledge(self)
         if self.knowledge is not None and type(self).proxy is TracerBase.proxy:
-            self.proxy = self.knowledge.proxy
+            self.proxy = self.knowledge.proxy_of_a_mode
         is_module = isinstance(root, torch.nn.Module)
         if is_module:
             self.root = root
@@ -286,6 +287,8 @@ class Tracer(TracerBase):
 
     def _call_without_proxies(self, function, args, kwargs):
         """A torch function is called in a trace with example inputs, without any proxy among its arguments."""
+        if function in RANDOM_FACTORIES:  # torch.fx keeps the numbers of the trace
+            return self.create_proxy("call_function", function, args, kwargs)
         return function(*args, **kwargs)
 
     def _may_evaluate(self, node):
