@@ -244,3 +244,9 @@ def test_annotate(fx):
     assert [n.type for n in graph.nodes] == [None, torch.Tensor, None]
     with pytest.raises(RuntimeError, match="already had a type on it"):
         fx.symbolic_trace(lambda x: annotate(annotate(x + 1, int), int))
+
+
+def test_tables_of_names_are_torchs(ours):
+    for name in ("dtype_abbrs", "inplace_methods", "magic_methods", "reflectable_magic_methods"):
+        assert getattr(ours.graph, name) is getattr(torch.fx.graph, name)
+    assert ours.proxy.magic_methods is torch.fx.proxy.magic_methods

@@ -1,5 +1,7 @@
 """The fx of fxjit: names, signatures and errors of torch.fx over a core in C++."""
 
+import torch.fx.graph as _torch_graph
+
 from . import _helpers
 from .._C import configure as _configure_core
 from . import immutable_collections
@@ -19,6 +21,9 @@ from . import serialization, subgraph_rewriter, traceback
 graph.Node, graph.map_arg = Node, map_arg
 interpreter.GraphModule, interpreter.Node, interpreter.Tracer = GraphModule, Node, Tracer
 proxy.Graph, proxy.Node = Graph, Node
+for _name in ("dtype_abbrs", "inplace_methods", "magic_methods", "reflectable_magic_methods"):  # tables of names
+    setattr(graph, _name, getattr(_torch_graph, _name))
+proxy.magic_methods, proxy.reflectable_magic_methods = graph.magic_methods, graph.reflectable_magic_methods
 
 
 def from_exported(program):
