@@ -317,7 +317,7 @@ void bind_watch(nb::module_& m) {
         HotState fresh;
         for (nb::handle d : dicts) {
           if (!PyDict_Check(d.ptr())) throw nb::type_error("expected dicts");
-          fresh.watched.push_back({PyRef::borrow(d.ptr()), dict_version(d.ptr())});
+          fresh.watched.push_back(watch_dict(d.ptr()));
         }
         for (nb::handle c : cells) {
           if (!PyCell_Check(c.ptr())) throw nb::type_error("expected closure cells");

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "fxjit/errors.h"
+#include "python/dict_watch.h"
 #include "python/fx_objects.h"
 #include "python/torch_python.h"
 #include "python/warnings.h"
@@ -61,7 +62,7 @@ bool same_constant(PyObject* a, PyObject* b) {
 
 bool unchanged(const HotState& s) {
   for (const WatchedDict& w : s.watched)
-    if (dict_version(w.dict.get()) != w.version) return false;
+    if (!w.word || *w.word != w.version) return false;
   for (const WatchedCell& w : s.cells)
     if (PyCell_GET(w.cell.get()) != w.content.get()) return false;
   for (const WatchedList& w : s.lists) {
@@ -70,7 +71,7 @@ bool unchanged(const HotState& s) {
       if (PyList_GET_ITEM(w.list.get(), i) != w.items[i].get()) return false;
   }
   for (const WatchedType& w : s.types)
-    if (reinterpret_cast<PyTypeObject*>(w.type.get())->tp_version_tag != w.version) return false;
+    if (!w.version || reinterpret_cast<PyTypeObject*>(w.type.get())->tp_version_tag != w.version) return false;
   for (const WatchedFunction& w : s.functions) {
     const auto* f = reinterpret_cast<const PyFunctionObject*>(w.function.get());
     if (f->func_code != w.code.get() || f->func_defaults != w.defaults.get() ||
@@ -352,16 +353,9 @@ PyType_Spec compiled_spec = {"fxjit._C.Compiled", sizeof(CompiledObject), 0,
 
 }  // namespace
 
-// CPython 3.11 and 3.12 keep a word that changes with every change of the dict. Later versions have watchers instead;
-// until they are used there, the word never matches and each call takes the checked way.
-uint64_t dict_version(PyObject* dict) {
-#if PY_VERSION_HEX < 0x030C0000
-  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
-#else
-  static uint64_t never = 0;
-  (void)dict;
-  return ++never;
-#endif
+WatchedDict watch_dict(PyObject* dict) {
+  const uint64_t* word = dict_version(dict);
+  return {PyRef::borrow(dict), word, word ? *word : 0};
 }
 
 // A class has no version until something was looked up in it.

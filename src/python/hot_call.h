@@ -58,10 +58,12 @@ struct AttributeSource {
   PyRef dict, key;
 };
 
-// A dict whose content the trace rests on. While its version word stands, nothing in it has changed.
+// A dict whose content the trace rests on. While its version word stands, nothing in it has changed; without a word
+// each call takes the checked way.
 struct WatchedDict {
   PyRef dict;
-  uint64_t version = 0;
+  const uint64_t* word;
+  uint64_t version;
 };
 
 // A closure cell and what was in it; a list and its items. They have no version word, but comparing a pointer is as
@@ -74,7 +76,8 @@ struct WatchedList {
   std::vector<PyRef> items;
 };
 
-// A class and its version, which changes with every change of it or of a base.
+// A class and its version, which changes with every change of it or of a base. 0 is no version: a class that has used
+// up its thousand gets none any more.
 struct WatchedType {
   PyRef type;
   uint32_t version = 0;
@@ -113,7 +116,7 @@ bool unchanged(const HotState& s);
 // The state of a `_C.Compiled`; TypeError (null) for anything else.
 HotState* hot_state(PyObject* o);
 
-uint64_t dict_version(PyObject* dict);
+WatchedDict watch_dict(PyObject* dict);
 WatchedType watch_type(PyObject* type);
 WatchedFunction watch_function(PyObject* function);
 

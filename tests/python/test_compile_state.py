@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import types
 import warnings
 

@@ -267,7 +267,11 @@ def _is_assertion(frame):
     """Whether the frame asks for a bool to decide `assert value`: jump over LOAD_ASSERTION_ERROR … RAISE_VARARGS."""
     instructions = list(dis.get_instructions(frame.f_code))
     at = next((i for i, instruction in enumerate(instructions) if instruction.offset == frame.f_lasti), None)
-    if at is None or "JUMP" not in instructions[at].opname or "IF_TRUE" not in instructions[at].opname:
+    if at is None:
+        return False
+    if sys.version_info >= (3, 13) and instructions[at].opname in ("TO_BOOL", "COMPARE_OP"):
+        at += 1  # there the jump finds a bool that was asked for before
+    if "JUMP" not in instructions[at].opname or "IF_TRUE" not in instructions[at].opname:
         return False
     following = instructions[at + 1]
     if following.opname != "LOAD_ASSERTION_ERROR":
