@@ -1,6 +1,8 @@
 // What a trace puts in place of functions, and how it sees that there is nothing to replace.
+#include <cmath>
+
+#include "python/dict_watch.h"
 #include "python/fx_args.h"
-#include "python/hot_call.h"
 
 namespace fxjit::inline v0::python {
 
@@ -9,7 +11,8 @@ namespace {
 PyObject* version_of(PyObject*, PyObject* dict) {
   return guarded([&] {
     if (!PyDict_Check(dict)) raise(PyExc_TypeError, "a dict");
-    return check(PyLong_FromUnsignedLongLong(dict_version(dict)));
+    const uint64_t* word = dict_version(dict);
+    return check(word ? PyLong_FromUnsignedLongLong(*word) : PyFloat_FromDouble(NAN));
   });
 }
 
@@ -37,7 +40,7 @@ PyObject* set_class_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
 
 PyMethodDef patch_functions[] = {
     {"dict_version", version_of, METH_O,
-     "A number that no other dict has, and this one only while it does not change."},
+     "A number that no other dict has, and this one only while it does not change; NaN where there is none."},
     {"set_class_function", as_method(set_class_function), METH_FASTCALL | METH_KEYWORDS,
      "set_class_function($module, cls, name, function)\n--\n\nsetattr(cls, name, function)"},
     {nullptr, nullptr, 0, nullptr},

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 import types
 import warnings
 

@@ -56,6 +56,9 @@ class CodeWatcher:
     def _event(self, frame, event, arg):
         if event == "c_call":
             self._c_call(arg, frame)
+        elif event == "call" and frame.f_code is _INFERENCE_MODE and self._user_context(frame):
+            # Not the C call in it: CPython 3.12 does not report those of torch's classes.
+            raise CaptureError("an inference-mode context is entered inside the function; a graph does not record that")
         elif event == "call" and frame.f_code not in self.functions and not _is_library(frame.f_code):
             self.functions[frame.f_code] = frame.f_globals
             check_code(frame.f_code)
@@ -64,8 +67,6 @@ class CodeWatcher:
         if function.__name__ in _CONTEXT_SWITCHES and self._user_context(frame):
             raise CaptureError(f"{function.__name__} changes how later operations run (a grad-mode or autocast context, a "
                                "default); a graph does not record that")
-        if frame.f_code is _INFERENCE_MODE and self._user_context(frame):
-            raise CaptureError("an inference-mode context is entered inside the function; a graph does not record that")
         if _is_library(frame.f_code):
             return
         if function.__name__ in _CONTEXT_READS:
