@@ -93,6 +93,7 @@ constexpr std::string_view kPlain[] = {
     "_log_softmax",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool2d",
     "addbmm",
     "addmm",

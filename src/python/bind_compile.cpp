@@ -24,6 +24,9 @@
 namespace nb = nanobind;
 
 namespace fxjit::inline v0::python {
+
+void bind_hot_call(nb::module_& m);  // bind_hot_call.cpp
+
 namespace {
 
 std::vector<at::Tensor> tensors_of(nb::sequence list) {
@@ -35,16 +38,10 @@ std::vector<at::Tensor> tensors_of(nb::sequence list) {
   return tensors;
 }
 
-NumberKind number_kind(nb::handle h) {
-  if (PyFloat_CheckExact(h.ptr())) return NumberKind::Float;
-  if (PyLong_CheckExact(h.ptr())) return NumberKind::Int;
-  throw nb::type_error("expected floats and ints");
-}
-
 std::vector<driver::Recording::Number> numbers_of(nb::sequence list) {
   std::vector<driver::Recording::Number> numbers;
   for (nb::handle h : list) {
-    const bool is_float = number_kind(h) == NumberKind::Float;
+    const bool is_float = number_kind(h.ptr()) == NumberKind::Float;
     numbers.push_back({is_float, is_float ? std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(h.ptr()))
                                           : static_cast<uint64_t>(nb::cast<int64_t>(h))});
   }
@@ -73,12 +70,6 @@ int32_t derive_number(driver::Recording& r, const std::string& op, nb::sequence 
       parts[i++]->constant = nb::cast<double>(o);
   }
   return r.derive_number(e, value);
-}
-
-HotState& state_of(nb::handle compiled) {
-  HotState* s = hot_state(compiled.ptr());
-  if (!s) nb::raise_python_error();
-  return *s;
 }
 
 Options options_of(nb::dict values) {
@@ -251,105 +242,9 @@ void bind_generic(nb::module_& m) {
   });
 }
 
-// From a sequence of (operation, input, value).
-SizeGuard size_guard_of(nb::handle steps, size_t inputs) {
-  SizeGuard guard;
-  for (nb::handle step : steps) {
-    guard.push_back({nb::cast<std::string>(step[0]).at(0), nb::cast<size_t>(step[1]), nb::cast<int64_t>(step[2])});
-  }
-  if (!is_size_guard(guard, inputs)) throw nb::value_error("a size guard leaves one value, of inputs that there are");
-  return guard;
-}
-
-void bind_hot_call(nb::module_& m) {
-  m.def("add_variant", [](nb::handle compiled, std::shared_ptr<driver::Function> f, nb::sequence constants,
-                          nb::object tensor_marker, nb::sequence attributes, nb::sequence guards) {
-    auto v = std::make_shared<Variant>();
-    v->function = std::move(f);
-    bool any = false;
-    for (nb::handle c : constants) {
-      // The types stand for numbers; types are no constants.
-      const bool is_float = c.is(nb::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)));
-      const bool is_int = c.is(nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type)));
-      v->constants.push_back(PyRef::borrow(c.is(tensor_marker) || is_float || is_int ? nullptr : c.ptr()));
-      v->numbers.push_back(is_float ? NumberKind::Float : is_int ? NumberKind::Int : NumberKind::None);
-      any = any || is_float || is_int;
-    }
-    if (!any) v->numbers.clear();
-    for (nb::handle a : attributes) {
-      nb::object dict = a[0], key = a[1];
-      if (!PyDict_Check(dict.ptr())) throw nb::type_error("an attribute is a pair of a dict and a key");
-      v->attributes.push_back({PyRef::borrow(dict.ptr()), PyRef::borrow(key.ptr())});
-    }
-    for (nb::handle g : guards) v->guards.push_back(size_guard_of(g, v->function->tensor_count()));
-    HotState& s = state_of(compiled);
-    s.variants.insert(s.variants.begin(), std::move(v));
-  });
-  // The result of a call with these inputs (arguments, then attributes) and numbers, or NotImplemented where no
-  // specialisation fits.
-  m.def("try_call", [](std::shared_ptr<driver::Function> f, nb::sequence inputs, nb::sequence numbers) -> nb::object {
-    std::vector<PyRef> keep;
-    for (nb::handle h : inputs) keep.push_back(PyRef::borrow(h.ptr()));
-    Variant v;
-    v.function = std::move(f);
-    v.numbers.resize(keep.size());
-    for (nb::handle h : numbers) {
-      keep.push_back(PyRef::borrow(h.ptr()));
-      v.numbers.push_back(number_kind(h));
-    }
-    if (v.numbers.size() == nb::len(inputs)) v.numbers.clear();
-    v.constants.resize(keep.size());
-    std::vector<PyObject*> args;
-    for (const PyRef& r : keep) args.push_back(r.get());
-    PyObject* result = call_variant(v, args.data());
-    if (!result && PyErr_Occurred()) nb::raise_python_error();
-    return result ? nb::steal(result) : nb::borrow(nb::handle(Py_NotImplemented));
-  });
-  m.def("companion", [](nb::handle compiled) { return nb::borrow(state_of(compiled).companion.get()); });
-  m.def("unchanged", [](nb::handle compiled) { return unchanged(state_of(compiled)); });
-  m.def("clear_variants", [](nb::handle compiled) { state_of(compiled).variants.clear(); });
-}
-
-void bind_watch(nb::module_& m) {
-  m.def(
-      "watch",
-      [](nb::handle compiled, nb::list dicts, nb::list cells, nb::list lists, nb::list types, nb::list functions) {
-        HotState fresh;
-        for (nb::handle d : dicts) {
-          if (!PyDict_Check(d.ptr())) throw nb::type_error("expected dicts");
-          fresh.watched.push_back(watch_dict(d.ptr()));
-        }
-        for (nb::handle c : cells) {
-          if (!PyCell_Check(c.ptr())) throw nb::type_error("expected closure cells");
-          fresh.cells.push_back({PyRef::borrow(c.ptr()), PyRef::borrow(PyCell_GET(c.ptr()))});
-        }
-        for (nb::handle l : lists) {
-          if (!PyList_CheckExact(l.ptr())) throw nb::type_error("expected lists");
-          WatchedList w{PyRef::borrow(l.ptr()), {}};
-          for (Py_ssize_t i = 0; i < PyList_GET_SIZE(l.ptr()); ++i)
-            w.items.push_back(PyRef::borrow(PyList_GET_ITEM(l.ptr(), i)));
-          fresh.lists.push_back(std::move(w));
-        }
-        for (nb::handle t : types) {
-          if (!PyType_Check(t.ptr())) throw nb::type_error("expected classes");
-          fresh.types.push_back(watch_type(t.ptr()));
-        }
-        for (nb::handle f : functions) {
-          if (!PyFunction_Check(f.ptr())) throw nb::type_error("expected functions");
-          fresh.functions.push_back(watch_function(f.ptr()));
-        }
-        HotState& s = state_of(compiled);
-        std::swap(s.types, fresh.types);
-        std::swap(s.functions, fresh.functions);
-        std::swap(s.watched, fresh.watched);
-        std::swap(s.cells, fresh.cells);
-        std::swap(s.lists, fresh.lists);
-      },
-      nb::arg("compiled"), nb::arg("dicts") = nb::list(), nb::arg("cells") = nb::list(), nb::arg("lists") = nb::list(),
-      nb::arg("types") = nb::list(), nb::arg("functions") = nb::list());
-}
-
 }  // namespace
+
+const GenericForward* generic_forward(PyObject* o) { return nb::inst_ptr<GenericForward>(o); }
 
 void bind_compile(nb::module_& m) {
   // Our errors and Python's own travel through nanobind's functions under their own classes.
@@ -368,7 +263,6 @@ void bind_compile(nb::module_& m) {
   bind_recording(m);
   bind_generic(m);
   bind_hot_call(m);
-  bind_watch(m);
 }
 
 }  // namespace fxjit::inline v0::python

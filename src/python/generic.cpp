@@ -148,9 +148,52 @@ nb::object evaluate(const Template& t, fxjit_frame* frame) {
   return {};
 }
 
+struct ModuleNames {
+  nb::object getattr_name, getattribute_name, tables[3];
+  nb::object module_getattr, getattribute;  // torch.nn.Module's and object's
+};
+
+// Made once, never freed.
+const ModuleNames& module_names() {
+  static const auto* names = [] {
+    auto intern = [](const char* text) { return nb::steal(PyUnicode_InternFromString(text)); };
+    auto* n = new ModuleNames{intern("__getattr__"),
+                              intern("__getattribute__"),
+                              {intern("_parameters"), intern("_buffers"), intern("_modules")},
+                              {},
+                              {}};
+    // Under its own name there may be what a trace has put there.
+    n->module_getattr = nb::module_::import_("fxjit.fx._symbolic_trace").attr("_module_getattr");
+    n->getattribute = nb::borrow(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__getattribute__");
+    return n;
+  }();
+  return *names;
+}
+
+// A parameter, buffer or submodule that is found where torch.nn.Module.__getattr__ finds it: that is Python code, and
+// most of what the lookup costs. Null without an error where it may be anything else.
+PyObject* find_in_tables(PyObject* o, PyObject* name) {
+  const ModuleNames& names = module_names();
+  PyTypeObject* type = Py_TYPE(o);
+  if (_PyType_Lookup(type, names.getattr_name.ptr()) != names.module_getattr.ptr()) return nullptr;
+  if (_PyType_Lookup(type, names.getattribute_name.ptr()) != names.getattribute.ptr()) return nullptr;
+  if (_PyType_Lookup(type, name)) return nullptr;
+  PyObject** dict = _PyObject_GetDictPtr(o);
+  if (!dict || !*dict || PyDict_Contains(*dict, name) != 0) return nullptr;
+  for (const nb::object& key : names.tables) {
+    PyObject* table = PyDict_GetItemWithError(*dict, key.ptr());
+    if (!table || !PyDict_CheckExact(table)) return nullptr;
+    if (PyObject* found = PyDict_GetItemWithError(table, name)) return found;
+  }
+  return nullptr;
+}
+
 nb::object attribute(PyObject* module, const std::vector<nb::object>& path) {
   nb::object o = nb::borrow(module);
-  for (const nb::object& name : path) o = own(PyObject_GetAttr(o.ptr(), name.ptr()));
+  for (const nb::object& name : path) {
+    PyObject* found = find_in_tables(o.ptr(), name.ptr());
+    o = found ? nb::borrow(found) : own(PyObject_GetAttr(o.ptr(), name.ptr()));
+  }
   return o;
 }
 

@@ -26,4 +26,7 @@ class GenericForward {
   std::unique_ptr<Impl> impl_;
 };
 
+// What a `_C.GenericForward` holds.
+const GenericForward* generic_forward(PyObject* o);
+
 }  // namespace fxjit::inline v0::python

@@ -1,9 +1,10 @@
 // The callable that fxjit.compile returns: a C type with a vectorcall that goes from Python tensors to machine code and
-// back without Python code in between. Everything else (capture, recording, keyword arguments, attributes of the
-// module) is its companion's, a Python object.
+// back without Python code in between. Everything else (capture, recording, containers among the arguments, attributes
+// of the module) is its companion's, a Python object.
 #pragma once
 
 #include <Python.h>
+#include <c10/core/ScalarType.h>
 
 #include <memory>
 #include <vector>
@@ -75,6 +76,11 @@ struct WatchedList {
   PyRef list;
   std::vector<PyRef> items;
 };
+// A set and what is in the slots of its table.
+struct WatchedSet {
+  PyRef set;
+  std::vector<PyRef> slots;
+};
 
 // A class and its version, which changes with every change of it or of a base. 0 is no version: a class that has used
 // up its thousand gets none any more.
@@ -87,40 +93,79 @@ struct WatchedFunction {
   PyRef function, code, defaults, keyword_defaults;
 };
 
+// What the traces of a callable rest on.
+struct Watched {
+  std::vector<WatchedDict> dicts;
+  std::vector<WatchedCell> cells;
+  std::vector<WatchedList> lists;
+  std::vector<WatchedSet> sets;
+  std::vector<WatchedType> types;
+  std::vector<WatchedFunction> functions;
+  c10::ScalarType default_dtype = c10::ScalarType::Float;  // of tensors that a trace made of numbers
+};
+
+// Each as it is now.
+WatchedDict watch_dict(PyObject* dict);
+WatchedCell watch_cell(PyObject* cell);
+WatchedList watch_list(PyObject* list);
+WatchedSet watch_set(PyObject* set);
+WatchedType watch_type(PyObject* type);
+WatchedFunction watch_function(PyObject* function);
+// Whether nothing of it has changed since.
+bool unchanged(const Watched& watched);
+
 enum class NumberKind : uint8_t { None, Float, Int };
 
-// One way to call: which arguments are tensors, which are numbers, which are these constants.
+// What a program may decide by: compiled code compares it, the generic form does not.
+struct TensorKind {
+  uint64_t keys;
+  c10::ScalarType dtype;
+  int64_t dim;
+  bool operator==(const TensorKind&) const = default;
+};
+TensorKind kind_of(const c10::TensorImpl& t);
+
+// One way to call: which arguments are tensors, which are numbers, which are these constants. Arguments by keyword
+// stand behind the others.
 struct Variant {
   std::shared_ptr<driver::Function> function;
-  std::vector<PyRef> constants;     // one per positional argument; null for a tensor or a number
-  std::vector<NumberKind> numbers;  // one per positional argument; empty where none is a number
+  PyRef names;                      // of the arguments by keyword, in their order; null where there are none
+  std::vector<PyRef> constants;     // one per argument; null for a tensor or a number
+  std::vector<NumberKind> numbers;  // one per argument; empty where none is a number
   std::vector<AttributeSource> attributes;
   std::vector<SizeGuard> guards;  // over the tensors: arguments, then attributes
+  PyRef generic, root;  // the _C.GenericForward for calls that compiled code is not for, with its module; or null
+  std::vector<size_t> placeholders;  // of the generic form: which arguments they are
+  std::vector<TensorKind> kinds;     // of the tensors, where the program decides by more than sizes; else empty
+};
+
+// Calls that cannot be captured, as long as nothing that is watched changes: they go to the target. Constants as above,
+// without numbers.
+struct EagerCall {
+  PyRef target, names, reason;
+  std::vector<PyRef> constants;
+  uint64_t calls = 0;
 };
 
 struct HotState {
   std::vector<std::shared_ptr<Variant>> variants;  // most recent first
-  std::vector<WatchedDict> watched;
-  std::vector<WatchedCell> cells;
-  std::vector<WatchedList> lists;
-  std::vector<WatchedType> types;
-  std::vector<WatchedFunction> functions;
+  std::vector<EagerCall> eager;
+  Watched watched;
   PyRef slow;       // slow(args tuple, kwargs dict or None)
   PyRef companion;  // has its attributes
 };
 
 // Adds the type `_C.Compiled` to the module. Returns false with a Python error set.
 bool add_compiled_type(PyObject* module);
-// Whether everything that is watched is as it was when watch() looked at it.
-bool unchanged(const HotState& s);
 // The state of a `_C.Compiled`; TypeError (null) for anything else.
 HotState* hot_state(PyObject* o);
 
-WatchedDict watch_dict(PyObject* dict);
-WatchedType watch_type(PyObject* type);
-WatchedFunction watch_function(PyObject* function);
+// Of a float or an int; TypeError for anything else.
+NumberKind number_kind(PyObject* o);
 
-// Calls with one positional argument per entry of v.constants. Null without a Python error: no specialisation fits.
+// The call of a `_C.Compiled`, as vectorcall hands it over.
+PyObject* call_compiled(HotState& s, PyObject* const* args, size_t nargsf, PyObject* names);
+// Calls with one argument per entry of v.constants. Null without a Python error: no specialisation fits.
 PyObject* call_variant(const Variant& v, PyObject* const* args);
 
 }  // namespace fxjit::inline v0::python

@@ -45,6 +45,16 @@ uint32_t flags_of(const c10::OperatorHandle& op) {
   return flags;
 }
 
+// The tag of indexing is for masks: by integers, the result has the indices' size.
+bool has_mask(const RecordedCall& call, const std::vector<RecordedValue>& values) {
+  const auto& indices = call.args.at(1).items;
+  return std::any_of(indices.begin(), indices.end(), [&](const RecordedArg& a) {
+    if (a.kind != RecordedArg::Tensor) return false;
+    const c10::ScalarType type = values[static_cast<size_t>(a.value)].info.dtype;
+    return type == c10::ScalarType::Bool || type == c10::ScalarType::Byte;
+  });
+}
+
 bool autocast_on() {
   const auto keys = c10::impl::tls_local_dispatch_key_set();
   return !(keys.excluded_.has(c10::DispatchKey::AutocastCPU) && keys.excluded_.has(c10::DispatchKey::AutocastCUDA));
@@ -74,6 +84,15 @@ bool is_wrapped_number(const at::Tensor& t) {
   auto type = t.scalar_type();
   return type == c10::ScalarType::Bool || type == c10::ScalarType::Double || type == c10::ScalarType::ComplexDouble ||
          type == c10::ScalarType::Long;
+}
+
+// Composites that end in as_strided_ where the operand is channels-last, which a graph cannot say of its values.
+bool restrides_result(const c10::OperatorHandle& op, const Stack& stack) {
+  const std::string& name = op.operator_name().name;
+  if (name != "aten::adaptive_avg_pool2d" && name != "aten::adaptive_avg_pool3d") return false;
+  const c10::IValue& operand = stack[stack.size() - op.schema().arguments().size()];
+  return operand.isTensor() && operand.toTensor().defined() &&
+         operand.toTensor().suggest_memory_format() != c10::MemoryFormat::Contiguous;
 }
 
 }  // namespace
@@ -196,9 +215,9 @@ RecordedArg Recorder::result(const c10::IValue& v, int32_t call, int32_t* place,
   return out;
 }
 
-bool Recorder::runs_through(const c10::OperatorHandle& op) const {
+bool Recorder::runs_through(const c10::OperatorHandle& op, const Stack& stack) const {
   if (!options_.has_row || !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
-  return !reads_data(op) && !options_.has_row(c10::toString(op.operator_name()));
+  return !reads_data(op) && !restrides_result(op, stack) && !options_.has_row(c10::toString(op.operator_name()));
 }
 
 void Recorder::refresh_metadata(const RecordedArg& arg, const c10::IValue& v, uint32_t* flags) {
@@ -214,7 +233,7 @@ void Recorder::run(const c10::OperatorHandle& op, c10::DispatchKeySet below, Sta
   std::optional<RecordedCall> call;
   bool through = false;
   observe([&] {
-    through = runs_through(op);
+    through = runs_through(op, *stack);
     if (through)
       composites_.insert(c10::toString(op.operator_name()));
     else
@@ -251,6 +270,8 @@ RecordedCall Recorder::begin_call(const c10::OperatorHandle& op, const Stack& st
   if (autocast_on()) call.flags |= kAutocast;
   const size_t num_args = op.schema().arguments().size();
   for (size_t i = stack.size() - num_args; i < stack.size(); ++i) call.args.push_back(argument(stack[i], &call.flags));
+  if (call.op.operator_name().name == "aten::index" && !has_mask(call, values_))
+    call.flags &= ~static_cast<uint32_t>(kDynamicShape);
   return call;
 }
 

@@ -126,7 +126,7 @@ class Recorder {
   ValueId lookup(const at::Tensor& t, uint32_t* flags);
   RecordedArg argument(const c10::IValue& v, uint32_t* flags);
   RecordedArg result(const c10::IValue& v, int32_t call, int32_t* place, uint32_t* flags);
-  bool runs_through(const c10::OperatorHandle& op) const;
+  bool runs_through(const c10::OperatorHandle& op, const std::vector<c10::IValue>& stack) const;
   template <class F>
   void observe(F f);
   RecordedCall begin_call(const c10::OperatorHandle& op, const std::vector<c10::IValue>& stack);

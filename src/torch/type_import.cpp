@@ -52,6 +52,7 @@ bool is_supported_key(c10::DispatchKeySet keys, std::string* reason) {
   };
   static const Refused refused[] = {
       {K::Python, "a tensor subclass"},
+      {K::NestedTensor, "a nested tensor"},
       {K::Conjugate, "a lazily conjugated tensor"},
       {K::Negative, "a lazily negated tensor"},
       {K::ZeroTensor, "a zero tensor of forward differentiation"},

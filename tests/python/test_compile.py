@@ -303,3 +303,17 @@ def test_with_gradients_the_generic_form_runs_and_warns_once():
             m(x).sum().backward()
             torch.testing.assert_close(ours, m.weight.grad)
     assert sum("no_grad" in str(w.message) for w in caught) == 1
+
+
+@pytest.mark.parametrize("pool, x", [(torch.nn.AdaptiveAvgPool2d(1), torch.randn(2, 3, 4, 5)),
+                                     (torch.nn.AdaptiveAvgPool3d(1), torch.randn(2, 3, 4, 5, 2))])
+def test_global_pooling_of_channels_last(pool, x):
+    x = x.contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
+    check(lambda x: pool(x.relu() * 2) + 1, x)
+
+
+def test_indices_have_a_size_that_does_not_depend_on_data():
+    table, rows = torch.randn(5, 3), torch.tensor([[0, 4], [2, 2]])
+    compiled = check(lambda t, i: (t * 2)[i].relu() + 1, table, rows)
+    assert len(kernels(compiled)) == 2
+    check(lambda t, m: (t * 2)[m].relu(), table, table > 0, specialisations=0)

@@ -130,15 +130,18 @@ def test_global_module_hooks_are_seen():
     torch.testing.assert_close(c(x), m(x))
 
 
-def test_exceptions_that_the_program_catches():
+def test_a_module_that_the_root_does_not_have():
+    act = {"gelu": nn.GELU()}
+
     def f(x):
-        try:
-            return x.view(7)
-        except RuntimeError:
-            return x * 3
-    c = fxjit.compile(f)
-    for n in (7, 7, 3, 3):
-        assert torch.equal(c(torch.ones(n)), f(torch.ones(n)))
+        return act["gelu"](x) + nn.Softmax(-1)(x)
+
+    c, x = fxjit.compile(f), torch.randn(3, 4)
+    for _ in range(3):
+        torch.testing.assert_close(c(x), f(x))
+    assert c.explain().specialisations
+    act["gelu"] = nn.ReLU()
+    torch.testing.assert_close(c(x), f(x))
 
 
 def test_torch_jit_trace_sees_the_operations():
@@ -160,6 +163,17 @@ def test_nested_tensors_run_as_in_eager():
         warnings.simplefilter("ignore", UserWarning)
         nested = torch.nested.nested_tensor([x, x])
     assert all(t.eq(3).all() for t in c(nested).unbind())
+
+
+def test_a_nested_tensor_inside():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1).eval()
+    c, x, mask = fxjit.compile(encoder), torch.randn(2, 5, 8), torch.zeros(2, 5, dtype=torch.bool)
+    mask[0, 3:] = True
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for _ in range(3):
+            torch.testing.assert_close(c(x, src_key_padding_mask=mask), encoder(x, src_key_padding_mask=mask))
 
 
 def test_eval_and_to_return_the_compiled_module():

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from . import _C
 from .callees import has_hooks
 from .checked_tracer import CheckedTracer
-from .code_watcher import CodeWatcher, unsampled_randomness_raises
+from .code_watcher import CodeWatcher, ExceptionHandled, unsampled_randomness_raises
 from .fx._known import SHAPE_TEXT
 from .generic_form import GenericForm
 from .inlining import inline_composites
@@ -28,8 +28,8 @@ from .state_guards import (GLOBAL_HOOKS, CellGuard, DefaultDType, DictGuard, Fun
 class Basis:
     """What a trace rested on.
 
-    guards: objects with changed() -> str | None; dicts, cells, lists, types, functions: what to watch, in which every
-    guarded value lives, unless `unwatched` is true
+    guards: objects with changed() -> str | None; dicts, cells, lists, sets, types, functions: what to watch, in which
+    every guarded value lives, unless `unwatched` is true
     """
 
     def __init__(self, guards):
@@ -42,6 +42,7 @@ class Basis:
         self.dicts = [d for g in of(ModuleGuard) for d in g.dicts()] + [g.owner for g in of(DictGuard)]
         self.dicts += [d for g in states for d in g.dicts]
         self.lists = [x for g in states for x in g.lists]
+        self.sets = [x for g in states for x in g.sets]
         self.cells = [g.cell for g in of(CellGuard)]
         self.types = [g.type for g in of(TypeGuard)]
         self.functions = [g.function for g in of(FunctionGuard)]
@@ -68,6 +69,11 @@ class Capture(Basis):
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         self.numbers = [n for n, i in zip(placeholders, values) if i in varying]
         self.generic = GenericForm(root, graph)
+        self.result_structure = root.__dict__.get("result_structure")
+
+    def result(self, value):
+        """The program's result, of what the graph gives."""
+        return value if self.result_structure is None else pytree.tree_unflatten(value, self.result_structure)
 
     def code(self):
         return _C.generic_code(self.graph)
@@ -76,6 +82,25 @@ class Capture(Basis):
         """Whether the graph is the program for these flattened arguments."""
         values = [leaves[i] for i in self.values] if self.conditions else ()
         return all(c.holds(values, self.root) for c in self.conditions)
+
+
+def _is_kept(value) -> bool:
+    """Whether a graph's output gives back containers of these types."""
+    kind = type(value)  # isinstance() is the program's while it is traced
+    if issubclass(kind, dict):
+        return kind is dict and all(map(_is_kept, value.values()))
+    if issubclass(kind, (tuple, list)):
+        return (kind in (tuple, list, torch.Size) or hasattr(value, "_fields")) and all(map(_is_kept, value))
+    return kind not in pytree.SUPPORTED_NODES
+
+
+def _flat_result(root, result):
+    """The program's result; where its containers are others than a graph has, its leaves, and their structure in
+    root.result_structure."""
+    if _is_kept(result):
+        return result
+    leaves, root.__dict__["result_structure"] = flatten(result)
+    return tuple(leaves)
 
 
 def _flat_root(target, spec, leaves, values):
@@ -93,7 +118,7 @@ def _flat_root(target, spec, leaves, values):
         for i, v in zip(values, given):
             filled[i] = v
         args, kwargs = pytree.tree_unflatten(filled, spec)
-        result = self.target(*args, **kwargs)
+        result = _flat_result(self, self.target(*args, **kwargs))
         now, structure = flatten((args, kwargs))
         if structure != spec or any(a is not b for a, b in zip(now, filled)):
             raise CaptureError("the program changes a container among its arguments")
@@ -150,9 +175,11 @@ def _capture(target, spec, leaves, varying, before, state, watcher):
     examples = {f"arg_{k}": leaves[i] for k, i in enumerate(tensors)}
     number_types = {f"arg_{k}": type(leaves[i]) for k, i in enumerate(values) if i in varying}
     root, tracer = _flat_root(target, spec, leaves, values), CheckedTracer(number_types)
+    watcher.count_nodes = lambda: len(tracer.graph.nodes) if hasattr(tracer, "graph") else 0
     try:
         with unsampled_randomness_raises(), watcher:
             graph = tracer.trace(root, example_inputs=examples)
+        watcher.check()
         tracer.check_constants()
         if varying:
             _check_number_tests(watcher.functions)
@@ -164,6 +191,9 @@ def _capture(target, spec, leaves, varying, before, state, watcher):
     except CaptureError:
         restore(before, state)
         raise
+    except ExceptionHandled as e:
+        restore(before, state)
+        raise CaptureError(str(e)) from None
     except Exception as e:  # noqa: BLE001 - whatever a Proxy made the program do, eager decides what is right
         restore(before, state)
         raise CaptureError(f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from e

@@ -33,7 +33,6 @@ class CheckedTracer(NumberAware, fx.Tracer):
 
     def __init__(self, number_types):
         super().__init__()
-        self.modules: list[torch.nn.Module] = []
         self.number_types, self.numbers = number_types, {}  # by name of the placeholder; by node
         self.renewed: list[torch.Tensor] = []  # the program makes them, and the graph copies of them
 
@@ -52,7 +51,8 @@ class CheckedTracer(NumberAware, fx.Tracer):
         return super().is_leaf_module(m, qualified_name)
 
     def call_module(self, m, forward, args, kwargs):
-        self.modules.append(m)
+        if m not in self.submodule_paths and not has_hooks(m) and "forward" not in m.__dict__:
+            return forward(*args, **kwargs)  # made by the program, or a global's: the root has no name for it
         return super().call_module(m, forward, args, kwargs)
 
     def _call_without_proxies(self, function, args, kwargs):

@@ -8,6 +8,7 @@ import threading
 import warnings
 
 import torch
+from torch.utils import _pytree as pytree
 
 from . import _C, fx
 from .capture import Basis, Capture, CaptureError, capture
@@ -47,6 +48,7 @@ class Companion:
         self.notes: list[str] = []
         self.eager_reason = None
         self.eager_calls: dict[str, int] = {}  # by reason
+        self.eager_keys: set = set()  # keys of failures whose calls the hot call takes to the target
         self.warned: set[str] = set()
         self.compiled = _C.Compiled(self.call, self)
 
@@ -56,6 +58,8 @@ class Companion:
         """How calls run: capture way, kernels with their source nodes and bytes, library and ATen calls, fallbacks with
         reasons, milliseconds by stage."""
         variants = self.all_variants()
+        with self.lock:
+            self.forget_eager()
         for v in list(variants):
             variants += [p for part in (v.segments.parts if v.segments else ()) for p in _C.companion(part).all_variants()]
         return Explanation([v.function.report() for v in variants], list(self.notes),
@@ -94,6 +98,7 @@ class Companion:
         """Forgets every trace, specialisation and failure."""
         with self.lock:
             _C.clear_variants(self.compiled)
+            self.forget_eager()
             _C.watch(self.compiled)
             self.variants.clear()
             self.positions = Positions()
@@ -161,7 +166,9 @@ class Companion:
             variant = self.variant_for(key, spec, leaves, varying)
             if variant is not None or key not in self.failures or not varying or not self.give_up(structure):
                 break
-        if variant is not None and varying and not known:
+        if variant is None:
+            self.call_eagerly(key, spec, leaves)
+        elif varying and not known:
             self.supersede(key)
             self.settle(structure)
         return variant
@@ -190,8 +197,8 @@ class Companion:
 
     def add_hot(self, variant):
         if variant.hot is not None:
-            constants, programs = variant.hot
-            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes, programs)
+            constants, programs, names = variant.hot
+            _C.add_variant(self.compiled, variant.function, constants, _TENSOR, variant.attributes, programs, names)
 
     def eager(self, reason, args, kwargs):
         reason = reason or self.eager_reason
@@ -200,11 +207,16 @@ class Companion:
             raise RuntimeError(f"fxjit.compile(strict=True): the program would run eagerly: {reason}")
         return self.run_target(args, kwargs)
 
+    @property
+    def eager_target(self):
+        """What runs in the place of compiled code."""
+        return self.target
+
     def run_target(self, args, kwargs):
-        return self.target(*args, **kwargs)
+        return self.eager_target(*args, **kwargs)
 
     def variant_for(self, key, spec, leaves, varying):
-        if self.variants:
+        if self.variants and not (_C.unchanged(self.compiled) and all(v.watched for v in self.all_variants())):
             self.recheck()
         variant = next((v for v in self.variants.get(key, ()) if v.captured.fits(leaves)), None)
         if variant is not None:
@@ -263,12 +275,28 @@ class Companion:
         captured = self.capture(spec, leaves, varying)
         _C.fault_point(self.options, "variant")
         variant = self.make_variant(captured, leaves)
-        args_spec_is_flat = spec == flatten((tuple(leaves), {}))[1]
-        programs = variant.size_programs(leaves)
-        if args_spec_is_flat and not captured.unwatched and programs is not None and variant.segments is None:
+        names, programs = keyword_names(spec, leaves), variant.size_programs(leaves)
+        if names is not None and variant.watched and programs is not None and variant.segments is None:
             variant.hot = [_TENSOR if is_plain_tensor(x) else type(x) if i in varying else x
-                           for i, x in enumerate(leaves)], programs
+                           for i, x in enumerate(leaves)], programs, names
         return variant
+
+    def call_eagerly(self, key, spec, leaves):
+        """Calls like this one go straight to the target, until something changes that its failure rests on."""
+        failure = self.failures.get(key)
+        if failure is None or self.strict or key in self.variants or key in self.eager_keys:
+            return
+        if failure.basis is not None and (failure.unseen or failure.basis.unwatched or failure.calls < failure.wait):
+            return
+        if (names := keyword_names(spec, leaves)) is not None:
+            constants = [_TENSOR if is_plain_tensor(x) else x for x in leaves]
+            _C.add_eager(self.compiled, self.eager_target, constants, _TENSOR, names, failure.reason)
+            self.eager_keys.add(key)
+
+    def forget_eager(self):
+        for reason, calls in _C.take_eager(self.compiled):
+            self.eager_calls[reason] = self.eager_calls.get(reason, 0) + calls
+        self.eager_keys.clear()
 
     def capture(self, spec, leaves, varying) -> Capture:
         return capture(self.target, spec, leaves, varying)
@@ -280,7 +308,8 @@ class Companion:
 
         def all_of(field):
             return list({id(x): x for basis in bases for x in getattr(basis, field)}.values())
-        _C.watch(self.compiled, **{field: all_of(field) for field in ("dicts", "cells", "lists", "types", "functions")})
+        _C.watch(self.compiled, **{field: all_of(field) for field in ("dicts", "cells", "lists", "sets", "types", "functions")})
+        self.forget_eager()
 
     def recheck(self):
         """Compares what the traces rest on; a variant of which something really changed is dropped."""
@@ -318,7 +347,7 @@ class Companion:
         elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
             self.warn_grad(function)
         elif variant.segments is not None:
-            return variant.segments.run(values)
+            return variant.captured.result(variant.segments.run(values))
         else:
             result = _C.try_call(function, inputs, numbers)
             if result is not NotImplemented:
@@ -330,7 +359,12 @@ class Companion:
         if self.strict and not compiling:
             raise RuntimeError("fxjit.compile(strict=True): the call would run in the generic form: "
                                + "; ".join(f["reason"] for f in function.report()["fallbacks"]))
-        return variant.captured.generic(values, self.options, functools.partial(function.note_fallback, "", "interpreter"))
+        captured = variant.captured
+        result = captured.generic(values, self.options, functools.partial(function.note_fallback, "", "interpreter"))
+        if captured.generic.native and captured.result_structure is None and all(is_plain_tensor(x) for x in inputs):
+            _C.set_generic(self.compiled, function, captured.generic.native, captured.root, captured.values,
+                           inputs if captured.conditions else [])
+        return captured.result(result)
 
     def warn_grad(self, function):
         function.note_fallback("", "generic form", GRADIENTS)
@@ -344,6 +378,14 @@ class Companion:
 
 GRADIENTS = "an input requires grad while grad mode is on, and training is not compiled; wrap the call in torch.no_grad()"
 _TOO_MANY = "more than 8 different structures, constants or shapes of arguments that control flow tells apart"
+
+
+def keyword_names(spec, leaves):
+    """The names of the arguments by keyword, where each argument is one of the leaves; None where one is a container."""
+    args, kwargs = pytree.tree_unflatten(leaves, spec)
+    flat = (tuple(leaves[:len(args)]), dict(zip(kwargs, leaves[len(args):])))
+    return tuple(kwargs) if len(args) + len(kwargs) == len(leaves) and flatten(flat)[1] == spec else None
+
 
 # Methods of a module that return it: of a compiled one they return the compiled one.
 _RETURN_SELF = frozenset("train eval to cpu cuda float double half bfloat16 type requires_grad_ apply to_empty".split())

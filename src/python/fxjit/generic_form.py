@@ -27,5 +27,10 @@ class GenericForm:
                 self._run = self._interpret
         return self._run(self.root, values)
 
+    @property
+    def native(self):
+        """The code, a _C.GenericForward; None where there is none."""
+        return self._run if isinstance(self._run, _C.GenericForward) else None
+
     def _interpret(self, root, values):
         return SnapshotInterpreter(root, self.graph).run(*values, enable_io_processing=False)

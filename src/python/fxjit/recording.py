@@ -128,6 +128,7 @@ def record(variant, inputs, numbers, values):
         recording.finish([], _C.STRUCTURE_TUPLE, None)
         raise
     try:
+        result = variant.captured.result(result)
         outputs, kind, builder = structure_of(result)
     except Exception as e:  # noqa: BLE001 - what pytree makes of a container of the user's
         recording.refuse(f"the result cannot be taken apart: {type(e).__name__}: {e}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import os
 import sys
 import types
@@ -68,12 +69,13 @@ class _Slots:
 class StateGuard:
     """What is inside containers and plain objects, however deep: lists, dicts, sets, instance attributes.
 
-    dicts, lists: those of them that can be watched; `unwatched` is true if there is something else that may change.
+    dicts, lists, sets: those of them that can be watched; `unwatched` is true if there is something else that may change.
     types: the classes of the objects
     """
 
     def __init__(self, value, label: str):
-        self.label, self.snapshots, self.dicts, self.lists, self.unwatched = label, [], [], [], False
+        self.label, self.snapshots, self.unwatched = label, [], False
+        self.dicts, self.lists, self.sets = [], [], []
         self.types: set = set()
         self._seen: set = set()
         self._follow(value)
@@ -88,6 +90,8 @@ class StateGuard:
         if isinstance(value, (list, tuple, set, frozenset, collections.deque, bytearray)):
             if type(value) is list:
                 self.lists.append(value)
+            elif type(value) is set:
+                self.sets.append(value)
             else:
                 self.unwatched |= not isinstance(value, (tuple, frozenset))
             parts = tuple(value)
@@ -279,7 +283,7 @@ def target_state(target):
     """Guards on the callable itself: closure, defaults, bound object, partial arguments, globals of its own code."""
     guards, function = [], target
     if isinstance(target, torch.nn.Module):
-        function = type(target).forward
+        function = inspect.getattr_static(type(target), "forward")  # TorchScript's modules have a descriptor there
     elif isinstance(target, functools.partial):
         guards += [StateGuard([target.args, target.keywords], "the arguments of a partial")]
         function = target.func

@@ -11,11 +11,13 @@ class Variant:
     """One structure of arguments with one set of constants, and sizes and types that control flow tells apart: its
     captured program and its compiled function.
 
-    hot: what the hot call compares arguments with (constants, and guards on sizes), or None where it cannot
+    hot: what the hot call compares arguments with (constants, guards on sizes, keyword names), or None where it cannot
+    watched: whether the hot call sees every change of what the trace rests on
     """
 
     def __init__(self, captured: Capture, function, attributes):
         self.captured, self.function, self.attributes, self.hot = captured, function, attributes, None
+        self.watched = not captured.unwatched
         self.segments = None  # where Python calls stand in the graph: parts between them
 
     def inputs(self, leaves):

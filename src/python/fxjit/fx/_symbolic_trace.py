@@ -3,6 +3,8 @@
 import collections
 import functools
 import math
+import os
+import threading
 import types
 from itertools import chain
 
@@ -34,6 +36,9 @@ __all__ = [
     "wrap",
 ]
 
+# What a trace replaces is every thread's: one traces at a time, and the others get what was there before.
+_tracing = threading.RLock()
+os.register_at_fork(after_in_child=_tracing._at_fork_reinit)
 _module_call = torch.nn.Module.__call__
 _module_getattr = torch.nn.Module.__getattr__
 _proxyable_classes = {}
@@ -221,6 +226,10 @@ class Tracer(TracerBase):
 
         Errors: TraceError where control flow rests on what is not known, with node and source line.
         """
+        with _tracing:
+            return self._trace_alone(root, concrete_args, example_inputs)
+
+    def _trace_alone(self, root, concrete_args, example_inputs):
         flag, torch_tracing._is_fx_tracing_flag = torch_tracing._is_fx_tracing_flag, True
         methods, calls, modules = [], dict(self.num_calls), list(self.module_stack.items())
         try:
@@ -314,7 +323,7 @@ class Tracer(TracerBase):
 
     def _patch_modules(self, patcher):
         cache = {}
-        evaluates = self.knowledge is not None
+        evaluates, thread = self.knowledge is not None, threading.get_ident()
         # The class's getattr gives a submodule back as it is, and that is what is read nearly always.
         plain = not evaluates and type(self).getattr is Tracer.getattr and "getattr" not in self.__dict__
 
@@ -323,11 +332,11 @@ class Tracer(TracerBase):
             if plain and (children := mod.__dict__.get("_modules")) and (child := children.get(attr)) is not None:
                 return child
             value = _module_getattr(mod, attr)
-            return value if self._is_evaluating() else self.getattr(attr, value, cache)
+            return value if self._is_evaluating() or threading.get_ident() != thread else self.getattr(attr, value, cache)
 
         @functools.wraps(_module_call)
         def module_call(mod, *args, **kwargs):
-            if evaluates and self._is_evaluating():
+            if (evaluates and self._is_evaluating()) or threading.get_ident() != thread:
                 return _module_call(mod, *args, **kwargs)
 
             scope = _C.forward_globals(mod)

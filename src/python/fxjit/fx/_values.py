@@ -4,6 +4,7 @@ nothing."""
 
 import builtins
 import contextlib
+import logging
 import sys
 
 import torch
@@ -13,6 +14,7 @@ from .._C import load_values
 from ._paths import lookup
 
 _isinstance = builtins.isinstance  # a trace replaces it
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 # Methods that change the metadata of their tensor: from then on nodes are evaluated in their order.
 _METADATA_MUTATORS = frozenset(
@@ -194,8 +196,9 @@ class Values:
 
     @contextlib.contextmanager
     def _quietly(self):
-        """Nothing that runs here is the traced program: it is neither recorded nor watched."""
+        """Nothing that runs here is the traced program: it is neither recorded nor watched, and its errors are not logged."""
         before, profile, type_test = self.evaluating, sys.getprofile(), builtins.isinstance
+        silent, _FAKE_LOG.disabled = _FAKE_LOG.disabled, True
         self.evaluating = True
         sys.setprofile(None)
         builtins.isinstance = _isinstance
@@ -203,7 +206,7 @@ class Values:
             with torch._C.DisableTorchFunction() if _function_mode_enabled() else contextlib.nullcontext():
                 yield
         finally:
-            self.evaluating = before
+            self.evaluating, _FAKE_LOG.disabled = before, silent
             builtins.isinstance = type_test
             sys.setprofile(profile)
 
