@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "python/fx_args.h"
+#include "python/recursion.h"
 
 namespace fxjit::inline v0::python {
 
@@ -110,6 +111,7 @@ PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
 // The structure of `a` with fn applied to its nodes, or (leaves) to everything that is no aggregate. Containers become
 // immutable ones, as node arguments are.
 nb::object map_structure(PyObject* a, PyObject* fn, bool leaves) {
+  const RecursionScope scope(" while mapping a structure");
   if (PyTuple_Check(a)) {
     auto n = PyTuple_GET_SIZE(a);
     nb::object out = own(PyTuple_New(n));
@@ -166,6 +168,7 @@ PyObject* map_aggregate(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 // The first proxy in a structure, or None.
 PyObject* find_proxy_in(PyObject* a) {
   if (is_proxy(a)) return a;
+  const RecursionScope scope(" while looking for a proxy");
   PyObject* found = nullptr;
   if (PyTuple_Check(a)) {
     for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(a); ++i) found = find_proxy_in(PyTuple_GET_ITEM(a, i));
@@ -183,7 +186,9 @@ PyObject* find_proxy_in(PyObject* a) {
   return found;
 }
 
-PyObject* find_proxy(PyObject*, PyObject* a) { return Py_NewRef(or_none(find_proxy_in(a))); }
+PyObject* find_proxy(PyObject*, PyObject* a) {
+  return guarded([&] { return Py_NewRef(or_none(find_proxy_in(a))); });
+}
 
 // (path, type) of the module whose forward made the node, or None.
 PyObject* node_scope(PyObject*, PyObject* node) {

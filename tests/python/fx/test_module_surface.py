@@ -13,6 +13,8 @@ import torch
 from helpers import calling, names
 from torch.utils import _pytree as pytree
 
+from fxjit._C import find_proxy
+
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -250,3 +252,11 @@ def test_tables_of_names_are_torchs(ours):
     for name in ("dtype_abbrs", "inplace_methods", "magic_methods", "reflectable_magic_methods"):
         assert getattr(ours.graph, name) is getattr(torch.fx.graph, name)
     assert ours.proxy.magic_methods is torch.fx.proxy.magic_methods
+
+
+def test_a_structure_that_contains_itself_is_a_recursion_error(ours):
+    loop = []
+    loop.append(loop)
+    for walk in (lambda: ours.map_aggregate(loop, id), lambda: ours.map_arg(loop, id), lambda: find_proxy(loop)):
+        with pytest.raises(RecursionError):
+            walk()
