@@ -2,7 +2,9 @@
 
 import contextlib
 import importlib
+import random
 
+import numpy
 import pytest
 import torch
 
@@ -117,3 +119,17 @@ def test_errors_of_the_program_are_raised_and_not_logged(caplog):
         with pytest.raises(RuntimeError, match="cannot be multiplied"):
             c(torch.ones(2, 5))
     assert not caplog.records
+
+
+@pytest.mark.parametrize("draw", [random.random, numpy.random.rand])
+@pytest.mark.parametrize("fails", [False, True])
+def test_random_numbers_are_drawn_once_a_call(draw, fails):
+    def f(x):
+        y = x * float(draw())
+        return y if not fails or y.sum() > 0 else x
+
+    def run(g):
+        random.seed(1), numpy.random.seed(1)
+        return [g(torch.ones(2))[0].item() for _ in range(4)]
+
+    assert run(fxjit.compile(f)) == run(f)

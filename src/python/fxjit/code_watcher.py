@@ -174,13 +174,32 @@ def check_code(code: types.CodeType) -> bool:
     return _catches(instructions)
 
 
+def _numpy_state():
+    """numpy's global random state; None where numpy was not imported, which torch does only when it is asked to."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    _, key, *rest = numpy.random.get_state()
+    return key.tobytes(), *rest
+
+
 @contextlib.contextmanager
 def unsampled_randomness_raises():
-    torch_state, python_state = torch.get_rng_state(), random.getstate()
-    yield
-    if random.getstate() != python_state:
-        random.setstate(python_state)
-        raise CaptureError("Python's random numbers were drawn while tracing")
-    if not torch.equal(torch.get_rng_state(), torch_state):
-        torch.set_rng_state(torch_state)
-        raise CaptureError("random tensors were made while tracing: a graph would repeat the same numbers")
+    """Random numbers that are drawn while tracing raise CaptureError; they are put back, also where the trace fails."""
+    torch_state, python_state, numpy_state = torch.get_rng_state(), random.getstate(), _numpy_state()
+    saved = sys.modules["numpy"].random.get_state() if numpy_state else None
+    drawn = []
+    try:
+        yield
+    finally:
+        if random.getstate() != python_state:
+            random.setstate(python_state)
+            drawn.append("Python's random numbers were drawn while tracing")
+        if numpy_state and _numpy_state() != numpy_state:
+            sys.modules["numpy"].random.set_state(saved)
+            drawn.append("numpy's random numbers were drawn while tracing")
+        if not torch.equal(torch.get_rng_state(), torch_state):
+            torch.set_rng_state(torch_state)
+            drawn.append("random tensors were made while tracing: a graph would repeat the same numbers")
+    if drawn:
+        raise CaptureError(drawn[0])
