@@ -132,14 +132,11 @@ struct CopyMap {
   }
 };
 
-// Copies the nodes of `from` that `val_map` (null: none are known, and nobody is to be told) lacks, and fills it. The
-// mapped value of the output, which is put into `output`.
-std::optional<Argument> copy_nodes(PyGraph* from, PyGraph* to, PyObject* val_map, Node*& output) {
-  CopyMap map(graph_of(from));
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; val_map && PyDict_Next(val_map, &at, &key, &value);) {
-    if (is_node(key)) map.set(node_of(key), from_python(value, to));
-  }
+using Copies = std::vector<std::pair<Node*, Node*>>;
+
+// Copies the nodes of `from` that `map` lacks, and adds them to it and to `copies`. The mapped value of the output,
+// which is put into `output`.
+std::optional<Argument> copy_nodes(PyGraph* from, PyGraph* to, CopyMap& map, Copies& copies, Node*& output) {
   fx::Graph& target = graph_of(to);
   // Nodes that come into `from` meanwhile, by a copy into the same graph or by a hook, are none of those to copy.
   const size_t created = graph_of(from).created();
@@ -152,11 +149,42 @@ std::optional<Argument> copy_nodes(PyGraph* from, PyGraph* to, PyObject* val_map
     Node* copy = target.node_copy(*n, map);
     own_handles(copy);
     map.set(n, copy);
-    if (!val_map) continue;
-    nb::object old = own(wrap_node(from, n)), made = own(wrap_node(to, copy));
-    if (PyDict_SetItem(val_map, old.ptr(), made.ptr()) < 0) throw PythonErrorSet{};
+    copies.push_back({n, copy});
   }
   return std::nullopt;
+}
+
+// val_map[old] = copy. One thing after the other: wrappers of one graph lie together then, and the dict fills in order,
+// which takes half the time of doing all of it for each node.
+void add_copies(PyGraph* from, PyGraph* to, const Copies& copies, PyObject* val_map) {
+  for (const auto& pair : copies) Py_DECREF(wrap_node(from, pair.first));
+  for (const auto& pair : copies) Py_DECREF(wrap_node(to, pair.second));
+  for (const auto& [old, copy] : copies) {
+    auto *key = static_cast<PyObject*>(old->wrapper()), *value = static_cast<PyObject*>(copy->wrapper());
+    if (PyDict_SetItem(val_map, key, value) < 0) throw PythonErrorSet{};
+  }
+}
+
+// The same for a dict (null: no node is known, and nobody is to be told), which has what was copied even after an
+// error.
+std::optional<Argument> copy_nodes(PyGraph* from, PyGraph* to, PyObject* val_map, Node*& output) {
+  CopyMap map(graph_of(from));
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; val_map && PyDict_Next(val_map, &at, &key, &value);) {
+    if (is_node(key)) map.set(node_of(key), from_python(value, to));
+  }
+  Copies copies;
+  copies.reserve(graph_of(from).size());
+  std::optional<Argument> result;
+  try {
+    result = copy_nodes(from, to, map, copies, output);
+  } catch (...) {
+    const nb::error_scope keep;
+    if (val_map) add_copies(from, to, copies, val_map);
+    throw;
+  }
+  if (val_map) add_copies(from, to, copies, val_map);
+  return result;
 }
 
 // graph_copy(g, val_map, return_output_node=False): val_map is a dict from nodes to anything, and is filled. None, for

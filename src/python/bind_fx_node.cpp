@@ -2,6 +2,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <bit>
 #include <cstddef>
 
 #include "python/fx_args.h"
@@ -59,6 +60,14 @@ PyObject* node_compare(PyObject* a, PyObject* b, int op) {
     bool less = op == Py_LT || op == Py_GE ? x < y : y < x;
     return PyBool_FromLong(op == Py_LT || op == Py_GT ? less : !less);
   });
+}
+
+// The address, as for any object, but its low bits are those that differ: wrappers made one after the other are 64
+// bytes apart, and hashed as Python does in steps of 16, a dict of them uses a quarter of its places first.
+Py_hash_t node_hash(PyObject* o) {
+  const auto address = reinterpret_cast<uintptr_t>(o);
+  const auto hash = static_cast<Py_hash_t>(std::rotr(address, 6));
+  return hash == -1 ? -2 : hash;
 }
 
 template <PyObject* (*get)(PyNode*, Node*)>
@@ -222,32 +231,6 @@ PyObject* node_update_kwarg(PyObject* o, PyObject* const* args, Py_ssize_t n, Py
   });
 }
 
-PyObject* node_replace_uses(PyObject* o, PyObject* const* args, Py_ssize_t nargs, PyObject* kw) {
-  return guarded([&] {
-    PyObject* a[3];
-    parse_args("replace_all_uses_with", {"replace_with", "delete_user_cb", "propagate_meta"}, 1, args, nargs, kw, a, 2);
-    PyGraph* g = as_node(o)->graph;
-    Argument replacement = from_python(a[0], g);  // a node, or a constant as torch.fx takes it too
-    auto filter = [&](Node* user) {
-      nb::object u = own(wrap_node(g, user));
-      if (is_given(a[1])) {
-        nb::object keep = own(PyObject_CallOneArg(a[1], u.ptr()));
-        int yes = PyObject_IsTrue(keep.ptr());
-        if (yes < 0) throw PythonErrorSet{};
-        if (!yes) return false;
-      }
-      nb::object name = own(PyObject_Str(a[0]));
-      run_hooks(g, "_replace_hooks", {{"old", o}, {"new", name.ptr()}, {"user", u.ptr()}});
-      return true;
-    };
-    bool ask = is_given(a[1]) || hooks_in(g, "_replace_hooks");
-    bool propagate = a[2] && PyObject_IsTrue(a[2]) == 1;
-    FunctionRef<bool(Node*)> callback = ask ? FunctionRef<bool(Node*)>(filter) : FunctionRef<bool(Node*)>();
-    if (propagate) return node_list(g, self_node(o)->replace_all_uses_with(node_of(a[0]), callback, true));
-    return node_list(g, self_node(o)->replace_all_uses_with(replacement, callback));
-  });
-}
-
 PyObject* node_replace_input(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kw) {
   return guarded([&] {
     PyObject* a[2];
@@ -318,7 +301,7 @@ PyType_Slot node_slots[] = {
     {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
     {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
     {Py_tp_richcompare, reinterpret_cast<void*>(node_compare)},
-    {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+    {Py_tp_hash, reinterpret_cast<void*>(node_hash)},
     {Py_tp_getset, node_getset},
     {Py_tp_members, node_members},
     {Py_tp_methods, node_methods},
@@ -341,11 +324,12 @@ PyObject* wrap_node(PyGraph* g, Node* n) {
     made = wrap_graph(n->graph().shared_from_this());
     g = reinterpret_cast<PyGraph*>(made.ptr());
   }
-  PyTypeObject* type = state().node;
-  PyObject* o = check(type->tp_alloc(type, 0));
+  PyObject* o = check(reinterpret_cast<PyObject*>(PyObject_GC_New(PyNode, state().node)));
   as_node(o)->node = n;
   as_node(o)->graph = g;
+  as_node(o)->dict = as_node(o)->weak = nullptr;
   Py_INCREF(g);
+  PyObject_GC_Track(o);
   n->set_wrapper(Py_NewRef(o));  // the slot's own reference
   return o;
 }

@@ -26,6 +26,7 @@ class OwnerScope {
   fx::Ref<PyModule> module_;
 };
 
+PyObject* node_replace_uses(PyObject* o, PyObject* const* args, Py_ssize_t nargs, PyObject* kw);
 void add_graph_type(PyObject* module);  // bind_fx_graph.cpp
 
 PyObject* new_node_list(PyGraph* g, bool reversed);

@@ -1,6 +1,7 @@
 """Immutable arguments and copies, on both."""
 
 import copy
+import gc
 import operator
 import pickle
 
@@ -244,3 +245,29 @@ def test_users_are_copied_as_a_dict(fx):
     graph, x, total = small_graph(fx)
     assert copy.copy(x.users) == {total: None} and type(copy.copy(x.users)) is dict
     assert [n.name for n in copy.deepcopy(x.users)] == ["add"]
+
+
+def test_a_copy_that_fails_leaves_the_map_with_what_was_copied(fx):
+    graph, target, known = fx.Graph(), fx.Graph(), {}
+    x = graph.placeholder("x")
+    first = graph.call_function(operator.neg, (x,))
+    late = graph.call_function(operator.neg, (x,))
+    early = graph.call_function(operator.neg, (late,))
+    late.prepend(early)
+    graph.output(late)
+    with pytest.raises(KeyError):
+        target.graph_copy(graph, known)
+    assert list(known) == [x, first]
+    assert list(known.values()) == list(target.nodes)
+
+
+def test_hashes_of_nodes(fx):
+    """Of the object, whatever becomes of its graph, and the same for equal nodes: identity."""
+    graph = fx.Graph()
+    nodes = [graph.placeholder(f"x{i}") for i in range(100)]
+    before = [hash(n) for n in nodes]
+    assert len(set(before)) == 100
+    del graph
+    gc.collect()
+    assert [hash(n) for n in nodes] == before
+    assert {n: i for i, n in enumerate(nodes)}[nodes[7]] == 7
