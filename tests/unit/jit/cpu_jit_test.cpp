@@ -1,3 +1,5 @@
+#include "jit/cpu_jit.h"
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +10,6 @@
 #include <thread>
 
 #include "fxjit/errors.h"
-#include "jit/cpu_jit.h"
 #include "modules.h"
 
 namespace fxjit::jit {

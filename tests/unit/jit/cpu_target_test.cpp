@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "jit/cpu_target.h"
+
+#include <gtest/gtest.h>
 
 namespace fxjit::jit {
 namespace {

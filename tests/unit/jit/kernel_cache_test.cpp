@@ -1,3 +1,5 @@
+#include "jit/kernel_cache.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "fxjit/errors.h"
-#include "jit/kernel_cache.h"
 #include "scaled_kernel.h"
 
 namespace fxjit::jit {

@@ -1,4 +1,6 @@
 // Kernels in a folder: what is kept, what a damaged or foreign file does, and who may write there.
+#include "jit/object_cache.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +10,6 @@
 #include <thread>
 
 #include "jit/kernel_cache.h"
-#include "jit/object_cache.h"
 #include "scaled_kernel.h"
 
 namespace fxjit::jit {

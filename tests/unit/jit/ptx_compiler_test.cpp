@@ -1,5 +1,7 @@
 // Every elementwise row as a GPU kernel: the assemblers of the CUDA toolkit accept it, and nothing in it rounds
 // otherwise than written.
+#include "jit/ptx_compiler.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,7 +12,6 @@
 #include <fstream>
 
 #include "codegen/nvptx/nvptx_hooks.h"
-#include "jit/ptx_compiler.h"
 #include "jit/target_machines.h"
 #include "kernel/kernel.h"
 #include "ops/op_table.h"
