@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import torch
 
-SAME, SAME_ERROR, DIFFERS, SKIPPED = "same graph", "same error", "differs", "skipped"
+SAME, SAME_ERROR, FURTHER, DIFFERS, SKIPPED = "same graph", "same error", "gets further", "differs", "skipped"
 
 
 class Skip(Exception):
@@ -154,12 +154,20 @@ def trace_both(case, seconds, tracers):
     return theirs, attempt(lambda: trace(fxjit.fx, *made, tracers[1]), seconds)
 
 
+def refuses_proxies(error):
+    """Did a C function of torch refuse a Proxy? fxjit.fx records such calls: factories on symbolic sizes, and methods of
+    torch.Tensor that are called through the class."""
+    return isinstance(error, TypeError) and "Proxy" in str(error)
+
+
 def judge(name, theirs, their_error, ours, our_error):
     if their_error is None and our_error is None:
         difference = graph_difference(theirs, ours)
         return Outcome(name, DIFFERS if difference else SAME, difference, len(theirs.nodes))
     if their_error is not None and our_error is not None and isinstance(our_error, type(their_error)):
         return Outcome(name, SAME_ERROR, describe(their_error))
+    if refuses_proxies(their_error) and (our_error is None or type(our_error).__name__ == "TraceError"):
+        return Outcome(name, FURTHER, describe(their_error))
     said = describe(our_error) if our_error is not None else f"a graph of {len(ours.nodes)} nodes"
     wanted = describe(their_error) if their_error is not None else f"a graph of {len(theirs.nodes)} nodes"
     return Outcome(name, DIFFERS, f"{said} instead of {wanted}")

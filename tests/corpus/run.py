@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import torch  # noqa: E402
-from compare import DIFFERS, SAME, SAME_ERROR, SKIPPED, Skip, compare  # noqa: E402
+from compare import DIFFERS, FURTHER, SAME, SAME_ERROR, SKIPPED, Skip, compare  # noqa: E402
 from families import FAMILIES, context_of  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,13 +61,13 @@ def run_family(family, args):
 
 
 def table(results):
-    lines = ["| family | programs | same graph | nodes | same error | differs | not built |",
-             "| --- | --- | --- | --- | --- | --- | --- |"]
+    verdicts = (SAME, SAME_ERROR, FURTHER, DIFFERS, SKIPPED)
+    lines = ["| family | programs | same graph | nodes | same error | gets further | differs | not built |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for family, outcomes in results.items():
-        counts = [sum(o.verdict == verdict for o in outcomes) for verdict in (SAME, SAME_ERROR, DIFFERS, SKIPPED)]
-        same, error, differs, skipped = counts
+        same, *others = (sum(o.verdict == verdict for o in outcomes) for verdict in verdicts)
         nodes = sum(o.nodes for o in outcomes if o.verdict == SAME)
-        lines.append(f"| {family} | {len(outcomes)} | {same} | {nodes:,} | {error} | {differs} | {skipped} |")
+        lines.append(f"| {family} | {len(outcomes)} | {same} | {nodes:,} | {' | '.join(map(str, others))} |")
     return "\n".join(lines)
 
 
@@ -86,7 +86,8 @@ stack; and errors by class. Made by `tools/corpus --write` with {versions}.
 
 {table}
 
-*not built*: an operator with fewer than {samples} samples, or a model that asks for a package, a file or data that is not
+*gets further*: torch.fx stops where a C function refuses a Proxy with a TypeError; fxjit.fx records that call (factories on
+symbolic sizes, methods called through `torch.Tensor`). *not built*: an operator with fewer than {samples} samples, or a model that asks for a package, a file or data that is not
 there.
 """
 

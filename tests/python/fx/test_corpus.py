@@ -6,6 +6,8 @@ import sys
 import pytest
 import torch
 
+import fxjit.fx
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "corpus"))
 
 import compare  # noqa: E402
@@ -90,6 +92,17 @@ def test_errors_are_compared_by_class():
     assert judged.verdict == compare.DIFFERS
     assert compare.judge("n", None, ValueError("a"), None, Odd("b")).verdict == compare.SAME_ERROR
     assert compare.judge("n", None, Odd("a"), None, ValueError("b")).verdict == compare.DIFFERS
+
+
+def test_where_a_c_function_refuses_a_proxy_ours_gets_further():
+    refused = TypeError("descriptor 'item' for 'torch._C.TensorBase' objects doesn't apply to a 'Proxy' object")
+    graph = fxjit.fx.Tracer().trace(first)
+    assert compare.judge("n", None, refused, graph, None).verdict == compare.FURTHER
+    assert compare.judge("n", None, refused, None, fxjit.fx.TraceError("branch")).verdict == compare.FURTHER
+    assert compare.judge("n", None, refused, None, KeyError("k")).verdict == compare.DIFFERS
+    assert compare.judge("n", None, TypeError("a"), graph, None).verdict == compare.DIFFERS
+    case = compare.Case("item", lambda: (lambda x: torch.Tensor.flatten(x), None))
+    assert compare.compare(case).verdict == compare.FURTHER
 
 
 def test_a_program_that_caches_what_it_saw_is_made_twice():
