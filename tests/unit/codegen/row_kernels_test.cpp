@@ -16,47 +16,21 @@ std::string reduction_of(const std::string& op, const std::string& t, const std:
          " [unit, zero]\n  %0 = load b0 : " + t + "\n  %1 = reduce " + op + " %0 : " + t + "\n  store b1, %1\n";
 }
 
-constexpr const char* kSoftmax = R"(kernel
-  axes parallel, reduction
-  b0 = in f32 [any, unit]
-  b1 = out f32 [any, unit]
+// `rest` makes the stored value of %5, the softmax of %0.
+std::string softmax_and(const std::string& out, const std::string& rest) {
+  return "kernel\n  axes parallel, reduction\n  b0 = in f32 [any, unit]\n  b1 = out " + out + R"( [any, unit]
   %0 = load b0 : f32
   %1 = reduce max %0 : f32
   %2 = sub %0, %1 : f32
   %3 = exp %2 : f32
   %4 = reduce sum %3 : f32
   %5 = div %3, %4 : f32
-  store b1, %5
-)";
+)" + rest;
+}
 
-// Its input weighs the result.
-constexpr const char* kWeighted = R"(kernel
-  axes parallel, reduction
-  b0 = in f32 [any, unit]
-  b1 = out f32 [any, unit]
-  %0 = load b0 : f32
-  %1 = reduce max %0 : f32
-  %2 = sub %0, %1 : f32
-  %3 = exp %2 : f32
-  %4 = reduce sum %3 : f32
-  %5 = div %3, %4 : f32
-  %6 = mul %5, %0 : f32
-  store b1, %6
-)";
-
-constexpr const char* kHalfSoftmax = R"(kernel
-  axes parallel, reduction
-  b0 = in f32 [any, unit]
-  b1 = out f16 [any, unit]
-  %0 = load b0 : f32
-  %1 = reduce max %0 : f32
-  %2 = sub %0, %1 : f32
-  %3 = exp %2 : f32
-  %4 = reduce sum %3 : f32
-  %5 = div %3, %4 : f32
-  %6 = cast %5 : f16
-  store b1, %6
-)";
+const std::string kSoftmax = softmax_and("f32", "  store b1, %5\n");
+const std::string kWeighted = softmax_and("f32", "  %6 = mul %5, %0 : f32\n  store b1, %6\n");  // by its input
+const std::string kHalfSoftmax = softmax_and("f16", "  %6 = cast %5 : f16\n  store b1, %6\n");
 
 // Half input and output, weights along the row, mean and 1/deviation stored too.
 constexpr const char* kLayerNorm = R"(kernel
@@ -278,7 +252,7 @@ TEST(Rows, SplitsDoNotMatter) {
 
 // The memory of an input may be an output's; the second kernel reads its input again in the last pass.
 TEST(Rows, InPlace) {
-  for (const char* text : {kSoftmax, kWeighted}) {
+  for (const std::string& text : {kSoftmax, kWeighted}) {
     const kernel::Kernel k = kernel::parse(text);
     for (const jit::CpuTarget* target : targets()) {
       const Compiled compiled = compile(k, *target);
